@@ -18,7 +18,7 @@ from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.expressions import entry_of_parameters
@@ -246,8 +246,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         if not sign.facts["term"] and _is_draw(sign):
             title = f"a term of this loss gives {whose} no gradient: it uses a drawn number"
         return Finding(
-            0.92,
-            "likely",  # that the term has no gradient is seen; that it should have one is not
+            *likely(0.92),  # that the term has no gradient is seen; that it should have one is not
             title,
             why,
             (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients")),
@@ -256,8 +255,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
             "by the other terms alone",
         )
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
         (*cause, *span_of("related", sign.other, f"sends zeros to {whose}")),
@@ -273,8 +271,7 @@ def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     title = "register the derivative of the operator: `torch.library.register_autograd`"
     note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
     return Finding(
-        0.94,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.94),
         f"`{code}` has no derivative: {whose} {gets} no gradient",
         "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
         "backward, and goes on with the rest of the loss.",
@@ -293,8 +290,7 @@ def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
     how = "in jumps" if sign.facts["jumps"] else "by rounding"
     return Finding(
-        0.9,
-        "likely",  # that there is no gradient is measured; that there should be one is not
+        *likely(0.9),  # that there is no gradient is measured; that there should be one is not
         f"`{code}` cancels the gradient: only rounding reaches {whose}",
         "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, and "
         "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
@@ -328,8 +324,7 @@ def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
             "computed: in a group of one, the difference from the group's mean is always zero."
         )
     return Finding(
-        0.85,
-        "likely",  # that it has been so is seen; that it is not meant to begin so is not
+        *likely(0.85),  # that it has been so is seen; that it is not meant to begin so is not
         f"`{code}` stops the gradient of {whose}, from the first step on",
         why,
         (
@@ -370,8 +365,7 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         *span_of("related", sign.other, f"sends the gradient of the scale to {whose}"),
     )
     return Finding(
-        0.93,
-        Proof.NODE.where(zeros >= MOSTLY),
+        *Proof.NODE.at(0.93, zeros >= MOSTLY),
         f"`{code}` stops the gradient of each element of {whose}",
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
         "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
@@ -497,8 +491,7 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     name = optimizer_of(program.optimizers, sign)
     code = short_code(program.sources, frame)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
         f"The outer loss depends on {'it' if one else 'them'} only through this gradient, which has no graph without "
         "`create_graph=True`.",
@@ -530,8 +523,7 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
     code = short_code(sources, frame)
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     return Finding(
-        0.95,
-        "likely",  # that the derivatives cancel is seen; that they were not meant to is not
+        *likely(0.95),  # that the derivatives cancel is seen; that they were not meant to is not
         f"{kept} is not detached: the distance to it gives {whose} no gradient",
         "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
         "through its copy cancel, so this part of the loss trains nothing.",
@@ -569,8 +561,7 @@ def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values of {whose} there"
     return Finding(
-        0.95,
-        "likely",  # that both sides are one is seen; that one was meant as a copy is what a distance is for
+        *likely(0.95),  # that both sides are one is seen; that one was meant as a copy is what a distance is for
         f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
         "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
         "where they were needs copies of their values.",
@@ -618,8 +609,7 @@ def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
     calls = [Frame(**f) for f in sign.facts["backward"]]
     note = f"`{name}` is a constant, and the loss trains {whose} by its other terms alone"
     return Finding(
-        0.94,
-        "likely",  # that the value keeps its graph is seen; that it is to lose it is what the call says
+        *likely(0.94),  # that the value keeps its graph is seen; that it is to lose it is what the call says
         f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
         f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
         (
@@ -672,8 +662,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
         )
     label = f"multiplies a log-probability, and still carries the graph of the {graph}"
     return Finding(
-        0.9,
-        "likely",  # whom the loss trains is seen; what was meant as a constant is not
+        *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
         title,
         f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
         (
@@ -741,8 +730,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
             remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
     return Finding(
-        0.94,
-        "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
+        *likely(0.94),  # what is thrown away is seen; that the calls were to add up the source alone suggests
         f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
         f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
         "have added.",

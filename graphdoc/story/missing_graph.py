@@ -14,7 +14,7 @@ from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.source.paths import is_attribute, is_read
@@ -233,7 +233,7 @@ def unseen(program: Program, strength: float, title: str, hint: str) -> Finding 
     )
     run = " A run under graphdoc shows the line." if program.evidence.from_text else ""
     where_noticed = program.raised_span("the loss that arrives here has no graph")
-    return Finding(strength, "possible", title, f"{text}{hint}{run}", where_noticed)
+    return Finding(*possible(strength), title, f"{text}{hint}{run}", where_noticed)
 
 
 def _op(name: str) -> str:
@@ -263,8 +263,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
     return Finding(
-        0.92,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.92),
         f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
@@ -324,8 +323,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
         *span_of("related", sign.stack, f"{name} leaves them out"),
     )
     return Finding(
-        0.92,
-        "likely",  # that ``train()`` freezes is seen; it may be the plan of the training
+        *likely(0.92),  # that ``train()`` freezes is seen; it may be the plan of the training
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
         _EACH_TRAIN,
         tuple(spans),
@@ -345,8 +343,7 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
     whose, name = folded(mine), optimizer_of(optimizers, sign)
     freezes = override.frame(sources, override.statement)
     return Finding(
-        0.92,
-        "likely",  # as above
+        *likely(0.92),  # as above
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
         _EACH_TRAIN,
         (
@@ -423,8 +420,7 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     if len(edits) > 1:
         remedy = Remedy("several", f"spell each `{FLAG}`", "unsafe", _note(value), {"edits": edits})
     return Finding(
-        0.92,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.92),
         f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
         (
@@ -452,8 +448,7 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
     return Finding(
-        0.98,
-        Proof.STEPS.where(found.earlier is not None),
+        *Proof.STEPS.at(0.98, found.earlier is not None),
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
         else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
@@ -512,8 +507,7 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
     whose, one = folded(since), len(since) == 1
     was = "was" if one else "were"
     return Finding(
-        strength,
-        "likely",  # what the others have computed may have come in by a write that is not followed
+        *likely(strength),  # what the others have computed may have come in by a write that is not followed
         f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late",
         f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
         f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
@@ -564,8 +558,7 @@ def forgotten_flag(
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
     return Finding(
-        strength,
-        Proof.GRAPH_END.where(held),
+        *Proof.GRAPH_END.at(strength, held),
         f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title,
         f"Nothing that the loss is computed from requires gradients. "
         f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "

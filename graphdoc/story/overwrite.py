@@ -233,8 +233,7 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
     )
     note = "What is taken apart is a copy then: no later write reaches it, and none is to be seen through it."
     return Finding(
-        0.96,
-        Proof.RAISED.where(found.alone),
+        *Proof.RAISED.at(0.96, found.alone),
         title,
         f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
         f"then the memory of {whole} was changed in place, and autograd cannot tell what the views are now.",
@@ -260,8 +259,7 @@ def told_written_back(write: RefusedWrite) -> Finding:
     """The finding where the tensor that PyTorch's message calls a leaf is none."""
     what, at = f"`{write.target.path}`", where(write.frame)
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"a slice of {what} is assigned to itself, which PyTorch refuses",
         f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
         "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",

@@ -15,7 +15,7 @@ from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.optimizer_places import made, returned
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.source.module import each, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import only
@@ -32,8 +32,7 @@ def in_no_optimizer(
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(p.name for p in parameters))
     return Finding(
-        0.4,
-        "possible",  # so is every network that is left alone on purpose
+        *possible(0.4),  # so is every network that is left alone on purpose
         f"no optimizer holds {whose}, which get gradients",
         f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
         "not, `requires_grad_(False)` says so and saves their gradients.",
@@ -91,8 +90,7 @@ def never_handed(
         return None
     whose, name = folded(found.parameters), optimizer_of(optimizers, sign)
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
         f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
         "no step changes these.",
@@ -114,8 +112,7 @@ def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
     note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
     return Finding(
-        0.93,
-        "likely",  # that they never change is seen; that this loop is run is not
+        *likely(0.93),  # that they never change is seen; that this loop is run is not
         f"`{code}` changes no parameter of `{owner}`: it binds the loop's name",
         "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
         "values. `copy_()` writes into it.",
@@ -146,8 +143,7 @@ def given_another(
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
     held = [p.name for p in parameters if sign.optimizer in p.owners]
     return Finding(
-        0.94,
-        "likely",  # that no step uses their gradients is seen; that this one is to is read off the order
+        *likely(0.94),  # that no step uses their gradients is seen; that this one is to is read off the order
         f"{name} was given {folded(held)}, and no optimizer holds {whose}",
         f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
         "another optimizer steps as well, and no optimizer uses these gradients.",
@@ -193,8 +189,7 @@ def nothing_left(
     )
     fix = f"keep a list in `{found.name}`, not an iterator"
     return Finding(
-        0.93,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.93),
         title,
         _WHY,
         tuple(spans),
@@ -216,8 +211,7 @@ def unfrozen_late(
         return _added_late(sources, optimizers, sign, folded(sign.parameters, beside=(p.name for p in parameters)))
     making, late = found
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: they were frozen when `{name}` was made",
         f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
         "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
@@ -242,8 +236,7 @@ def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, w
     name = name_of(optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: `{name}` was made before them",
         f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
         "unfrozen, later get gradients that nobody uses.",
@@ -284,8 +277,7 @@ def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
         return None
     name, whose = name_of(optimizers, sign), folded(sign.parameters)
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
         f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
@@ -336,8 +328,7 @@ def beside_in_layer(
         return None  # by choice one factor of an adapter may stay as it was drawn
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that they are to learn is the reading of the flags
+        *likely(0.9),  # that nobody trains them is seen; that they are to learn is the reading of the flags
         f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
         f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
         f"not. The program asks for `{vain}`, and no parameter is called so.",
@@ -379,8 +370,7 @@ def other_names(
     args = {"place": place(at), "statement": text, "before": False}
     open_ = "in which group, with or without weight decay, they belong, is for you to say"
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that the loop is to find all parameters is what it is written for
+        *likely(0.9),  # that nobody trains them is seen; that the loop is to find all is what it is written for
         f"the groups of {name} hold {words} of each module, and not {whose}",
         "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
         (
@@ -444,8 +434,7 @@ def part_left_out(
     open_ = "which learning rate this part is to have, is for you to say"
     remedy = Remedy("add_statement", f"give it `{part}` too", "unsafe", f"`{name}` steps {whose}", args, open_)
     return Finding(
-        0.9,
-        "likely",  # that nobody trains it is seen; that it is to learn is the reading of the source
+        *likely(0.9),  # that nobody trains it is seen; that it is to learn is the reading of the source
         f"`{name}` is given {listing([f'`{p}`' for p in sorted(given)])} of `{root}`, and not `{part}`",
         f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
         "frozen by `requires_grad` in this program, and this is not.",

@@ -13,6 +13,7 @@ from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
+from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
 from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
@@ -37,8 +38,7 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     )
     value = f"`{ast.unparse(detached)}`" if detached is not None else "what is detached here"
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         f"no gradient reaches {whose}: only the detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
         f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
@@ -74,8 +74,7 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     )
     title = "register it as a parameter" if one else "register them as parameters"
     return Finding(
-        0.92,
-        "likely",  # that they get gradients nobody uses is seen; that they are to learn is not
+        *likely(0.92),  # that they get gradients nobody uses is seen; that they are to learn is not
         f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
         "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
         "their `.grad` grows, as no `zero_grad()` clears it.",
@@ -173,8 +172,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = f"{their} of {listing([f'`{cls}`' for cls in classes])}"
     one = len({(c.cls, c.attribute) for c in found}) == 1
     return Finding(
-        0.93,
-        "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
+        *likely(0.93),  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
         f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
@@ -316,8 +314,7 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
         remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
     return Finding(
-        0.93,
-        "likely",  # that no parameter is registered is seen; that these were to be is read off the source
+        *likely(0.93),  # that no parameter is registered is seen; that these were to be is read off the source
         f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
         "It does not look into a list or dict.",
@@ -356,8 +353,7 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
         return None
     name = optimizer_of(optimizers, sign)
     return Finding(
-        0.93,
-        "likely",  # what is kept, and that no optimizer has what it came from, is seen; not that it is to be trained
+        *likely(0.93),  # what is kept, and that no optimizer has its origin, is seen; not that it is to be trained
         f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
         f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
@@ -401,8 +397,7 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
     if kind == "parameter":
         begins = "A parameter that is made in a function begins with its first value at each call."
     return Finding(
-        0.9,
-        "likely",  # that its parameters are new each time and trained by nobody is seen; that they should be is not
+        *likely(0.9),  # that its parameters are new each time and trained by nobody is seen; that they should be is not
         f"{what} is made again in each iteration: it never learns",
         f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
         "use it in `forward`.",

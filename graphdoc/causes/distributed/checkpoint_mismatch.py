@@ -107,8 +107,7 @@ def _measured(program: Program, sign: Sign) -> Finding | None:
     what = f"`{name}`" if name else "a checkpointed function"
     lost = "gives no gradient to" if sign.facts["none"] else "gives another gradient to"
     return Finding(
-        0.97,
-        Proof.RERUN.confidence,
+        *Proof.RERUN.at(0.97),
         f"{what}, run again by its checkpoint, {lost} {whose}",
         "The checkpoint runs the function again for backward, and the second run does something else than the first. "
         "It depends on something that has changed in between: a hook that is removed, a cache, a flag, a number that "

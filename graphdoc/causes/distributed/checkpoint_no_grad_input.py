@@ -119,8 +119,7 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
     package = deed.package.told if deed is not None else "an installed package"
     at = f" at {deed.place}" if deed is not None else ""
     return Finding(
-        0.97 if deed is not None else 0.9,
-        Proof.GRAPH_END.where(deed is not None),
+        *Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None),
         PAGE.title,
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",

@@ -75,8 +75,7 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
     if found.called is not None:
         spans.append(span("created", found.called, f"`{found.module}` returns a view, with FSDP2's hook on it"))
     return Finding(
-        0.97,
-        Proof.NODE.confidence,
+        *Proof.NODE.at(0.97),
         f"changing {what} in place drops the hook that gathers `{found.module}` for backward",
         f"{where(frame)} writes into a view that `{found.module}`, wrapped by `fully_shard`, had returned. The view "
         "got a new `grad_fn`; FSDP2's pre-backward hook stayed with the old one. So the parameters were not gathered "

@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import frame_of, source_at, statement_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import signs
+from graphdoc.program.proof import likely, signs
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.paths import only
 from graphdoc.story.wording import folded, listing
@@ -74,8 +74,7 @@ def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
     made = span_of("cause", at, "made here, and keeps a node of each parameter")
     title = "make the DistributedDataParallel on the stream on which you train"
     return Finding(
-        0.7,
-        "likely",  # that it was made on another stream is no fact of the run
+        *likely(0.7),  # that it was made on another stream is no fact of the run
         "DistributedDataParallel was made on another CUDA stream",
         "The wrapper keeps the AccumulateGrad nodes of its parameters, and they belong to the stream that was current "
         "when it was made. The gradients of this backward call arrive on another one.",
@@ -95,8 +94,7 @@ def _kept(sources: SourceTexts, found: list[Sign]) -> Finding | None:
     first, reached = found[0], folded(found[0].parameters) or "parameters"
     keep = "keeps" if len(names) == 1 else "keep"
     return Finding(
-        0.7,
-        "likely",  # whose stream a node has is in no graph
+        *likely(0.7),  # whose stream a node has is in no graph
         f"{listing(f'`{n}`' for n in names)} {keep} gradient nodes of another CUDA stream",
         "An AccumulateGrad node belongs to the stream on which it was made, and lives as long as a graph leads to it. "
         "The gradients of this backward call arrive on another stream.",

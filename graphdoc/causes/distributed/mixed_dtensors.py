@@ -87,8 +87,7 @@ def _clipped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
     note = "Clipping each kind by itself works too, but bounds two norms instead of one."
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
         "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
         "mesh.",
@@ -107,8 +106,7 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"an optimizer steps {kinds} in one operation",
         "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
         (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once")),
@@ -140,8 +138,7 @@ def _past_forward(program: Program) -> Finding | None:
             title = f"register `{method}` with FSDP2"
             remedies = remedy_at(wrap, "add_statement", title, "safe", note, statement=made)
         return Finding(
-            0.95,
-            Proof.RAISED.confidence,
+            *Proof.RAISED.at(0.95),
             f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
             f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
             "shards, and an operation got one beside a plain tensor.",
@@ -173,8 +170,7 @@ def _used(program: Program, frame: Frame) -> Finding:
     note = "A plain tensor becomes a DTensor by `DTensor.from_local(x, mesh, placements)`, with its graph."
     code = short_code(program.sources, frame)
     return Finding(
-        0.9,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.9),
         f"`{code}` got {kinds}" if code else PAGE.title,
         "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
         "whether that is a part too.",

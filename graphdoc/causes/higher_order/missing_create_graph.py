@@ -126,8 +126,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
     )
     code = short_code(program.sources, frame)
     return Finding(
-        strength,
-        Proof.GRAPH_END.where(certain),
+        *Proof.GRAPH_END.at(strength, certain),
         f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else PAGE.title,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",

@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
@@ -145,8 +145,7 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         "it keeps the factor that it has found, so that steps are taken",
     )
     return Finding(
-        0.95,
-        Proof.CALLS.where(False),
+        *likely(0.95),
         f"`{code_at(sources, innermost_user(sign.stack))}` never steps: each new GradScaler starts over",
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
         "gradients. A new one has forgotten what the one before had found.",
@@ -224,8 +223,7 @@ def _at_once(found: scaler_calls.Refused) -> Finding:
     """Twice in one iteration."""
     done = _DONE[found.kind]
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         f"The gradients of one optimizer are {done} twice in one iteration",
         f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         + _ORDER,
@@ -240,8 +238,7 @@ def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Findi
     """Once for each backward call, where the gradients of several are added up for one step."""
     call = code_at(sources, found.now)
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         f"`{call}` is called twice for one step" if "\n" not in call else _TWICE,
         f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
         "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step.",
@@ -264,8 +261,7 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
     again = f"{_DONE[found.kind]} again: to the scaler it is still the iteration before"
     name = f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
     return Finding(
-        0.95,
-        Proof.CALLS.where(len(exits) == 1),
+        *Proof.CALLS.at(0.95, len(exits) == 1),
         _LEFT_OUT,
         f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
         "this way ends without telling the scaler.",
@@ -282,8 +278,7 @@ def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[
     """The update stands under a condition, or there is none to be seen."""
     last = [found.update] if found.update is not None and test is None else []
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         _LEFT_OUT,
         _since(found) + _ORDER.strip(),
         (

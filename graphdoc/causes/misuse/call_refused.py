@@ -77,8 +77,7 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
     if made is not None:
         spans.append(span("created", made, "backward stops at what this made", moment(node)))
     return Finding(
-        0.2,  # any cause that knows more of the program comes first
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.2),
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
         (*spans, span("failed" if setting else "cause", frame, "refused here")),

@@ -15,7 +15,7 @@ from graphdoc.program import bindings, custom_functions
 from graphdoc.program.custom_functions import reaches_end, returned_values
 from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import remedy_at
@@ -190,8 +190,7 @@ def _untold(program: Program) -> Finding | None:
     so = "computes a gradient and does not return it" if remedies else "computes no gradient for it"
     rest = "" if remedies else " Where nothing is to learn there, `requires_grad_(False)` says so."
     return Finding(
-        0.9 if remedies else 0.5,
-        Proof.SOURCE.where(nothing),  # that None was not meant is read off a value that nobody reads
+        *Proof.SOURCE.at(0.9 if remedies else 0.5, nothing),  # that None was not meant is read off an unread value
         f"`{function.name}.backward` returns {what}: {whose} never {gets} a gradient",
         f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
         f"{so}.{rest}",
@@ -221,8 +220,7 @@ def _measured(program: Program) -> Finding | None:
         title = f"`{function.name}.backward` ignores the gradient that it is given"
         told = "it was given a gradient that is not 1, and returned the same as for any: factors on the loss are lost"
     return Finding(
-        0.85,
-        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        *likely(0.85),  # that it is another gradient is measured; that it is none on purpose is not
         title,
         f"At {sign.count} steps {told}. The gradient of {whose} is not that of the loss.",
         (
@@ -262,8 +260,7 @@ def _uncalled(program: Program) -> Finding | None:
     sign, module, at = seen
     head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
     return Finding(
-        0.85,
-        "likely",  # that nobody calls it is seen; that somebody should is not
+        *likely(0.85),  # that nobody calls it is seen; that somebody should is not
         f"autograd never calls `{module.name}.backward`, which would give another gradient",
         f"`{module.name}` is a `Module`. PyTorch differentiates its forward operation by operation, and a method of "
         "the name `backward` is nothing to it. Only that of a `torch.autograd.Function` takes the place of a "

@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.remedies.gradients import of_today
 from graphdoc.remedies.open_derivatives import without_backward, written_backward
@@ -214,8 +214,7 @@ def _written_over(program: Program) -> Finding | None:
     }[side]
     edit = {"kind": "out_of_place", "args": {"place": place(write)}}
     return Finding(
-        0.97,
-        Proof.RERUN.confidence,
+        *Proof.RERUN.at(0.97),
         f"`{function.name}.{side}` writes over {what}",
         f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
         f"{whose} is not that of the loss.",
@@ -308,8 +307,7 @@ def _saved_twice(program: Program) -> Finding | None:
     if saved is None:
         return None
     return Finding(
-        0.85,
-        "likely",
+        *likely(0.85),
         "a custom Function calls `save_for_backward()` more than once: only the last call counts",
         "Each call replaces what the call before has saved. Save all tensors in one call.",
         (

@@ -13,7 +13,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of, walked
@@ -124,8 +124,7 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
     marks = _freezing(program.sources, mine)
     step = span_of("related" if marks else "cause", sign.stack, "finds no gradient")
     return Finding(
-        0.9,
-        "likely",  # that no optimizer can change anything is seen; that one should is not
+        *likely(0.9),  # that no optimizer can change anything is seen; that one should is not
         title,
         "No parameter that an optimizer holds requires gradients, so no step changes anything. The gradients of the "
         f"loss {whom}.",

@@ -72,8 +72,7 @@ def _told(program: Program, unset: Unset) -> Finding:
     if unset.last is not None and unset.last not in unset.calls[-2:]:
         spans += span_of("related", unset.last.stack, "an earlier call that reaches it")
     return Finding(
-        0.94,
-        Proof.NODE.where(unset.proven),
+        *Proof.NODE.at(0.94, unset.proven),
         title(unset),
         explanation(unset),
         tuple(spans),

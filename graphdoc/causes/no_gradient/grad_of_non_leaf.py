@@ -121,8 +121,7 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         name=_bound_there(program.sources, made, name),
     )
     return Finding(
-        result.strength,
-        Proof.NODE.where(result.seen),
+        *Proof.NODE.at(result.strength, result.seen),
         f"`{name}.grad` is None: `{name}` is no leaf, so backward stores no gradient there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "

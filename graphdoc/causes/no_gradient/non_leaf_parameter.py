@@ -110,8 +110,7 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
         return None
     whole = found[0][0]
     return Finding(
-        0.95,
-        Proof.NODE.confidence,
+        *Proof.NODE.at(0.95),
         f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
         f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
         "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",

@@ -7,7 +7,7 @@ from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.story.first_bad_value import Words, function, tell, what_went_in
 
@@ -81,8 +81,7 @@ def _met_at(sign: Sign, call: Event) -> Finding | None:
         return None
     again = f", and that of {sign.count - 1} more calls" if sign.count > 1 else ""
     return Finding(
-        STRENGTH,
-        "likely",
+        *likely(STRENGTH),
         "The loss is not finite, and what made it so was not seen",
         f"The loss of the backward call at {where(place)} was nan or infinite{again}. "
         "`graphdoc run` finds the operation in a second run, where there is one that goes the same way.",

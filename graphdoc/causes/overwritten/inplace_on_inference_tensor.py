@@ -87,8 +87,7 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     then = "changed in place outside of it" if writes else "used in training"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
-        0.96 if origin.sure else 0.85,
-        Proof.MODE.where(origin.sure),
+        *Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure),
         f"{named} was made in inference mode and is {then}",
         f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
         "torch.no_grad() where it is made, or clone what leaves inference mode.",

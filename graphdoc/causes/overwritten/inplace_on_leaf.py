@@ -119,8 +119,7 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     if update and _may_be_a_part(program, frame):
         remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"{what} is {leaf.replace(' of one', '')}, and {'a part of it ' if part else ''}is changed in place"
         if target.path
         else PAGE.title,

@@ -109,8 +109,7 @@ def _used(program: Program, frame: Frame) -> Finding:
     if found is not None:
         return told_unpacked(program.sources, found, frame, _NEEDED_SINCE)
     return Finding(
-        0.6 if backward else 0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.6 if backward else 0.96),
         _NEEDED_SINCE,
         f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
@@ -130,8 +129,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     if made is not None:
         spans.append(span("cause", made, f"{what} comes from here"))
     return Finding(
-        0.96,
-        Proof.RAISED.where(shown),
+        *Proof.RAISED.at(0.96, shown),
         f"{what} is changed in place: {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
@@ -150,8 +148,7 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
         spans.append(span("created", made, f"{what} comes from here"))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"{what} is a view, and `detach_()` cannot cut a view in place",
         f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
         "what `detach()` returns.",

@@ -117,8 +117,7 @@ def _norm(program: Program, frame: Frame) -> Finding:
         title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
         remedies = [Remedy("replace_norms", title, "display", note)]
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         "BatchNorm updates its buffers under a torch.func transform",
         "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
         "the transformed function, so the write is refused.",
@@ -149,8 +148,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
                 tensor=tensor,
             )
     return Finding(
-        0.95,
-        Proof.RAISED.where(program.message(*_UNBATCHED) is not None),
+        *Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None),
         f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
         "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
         tuple(spans),
@@ -166,8 +164,7 @@ def _captured(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     name = f"`{path}`" if path else "a tensor"
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"the transformed function changes {name}, which is none of its arguments",
         "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
         "anything else.",

@@ -113,8 +113,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     carry = "carry" if older_graph.several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
     return Finding(
-        0.95 if proven else 0.85,
-        Proof.OLDER_EDGE.where(proven),
+        *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven),
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
         f"earlier backward call, with {'their' if older_graph.several(named) else 'its'} old graph. "
@@ -143,8 +142,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         else "is not recorded, so its graph stays"
     )
     return Finding(
-        0.95,
-        Proof.OLDER_EDGE.where(recorded),
+        *Proof.OLDER_EDGE.at(0.95, recorded),
         f"{named} {are} reset in place, which keeps the last iteration's graph",
         f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
         "begin with a new tensor.",

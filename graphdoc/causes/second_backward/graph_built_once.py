@@ -103,8 +103,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     it, were = ("they", "were") if " and " in named else ("it", "was")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
-        0.9,
-        Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
+        *Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line),
         f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has freed its graph. {_advice(reuse.lost, reuse)}",
@@ -120,8 +119,7 @@ def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
     owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
     whose = folded(reuse.behind, 2) or "the parameters"
     return Finding(
-        0.95,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.95),
         f"{named or 'a value'} {'were' if ' and ' in named else 'was'} computed once: the loss sees no step of {whose}",
         f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
         "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
@@ -147,8 +145,7 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     )
     args = {"name": "cache_enabled", "value": "False"}
     return Finding(
-        0.97,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.97),
         f"autocast keeps the first casts of {whose}: the loss sees no step",
         "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
         "inside of the region, so every later forward computes with the parameters of the first one.",

@@ -87,8 +87,7 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
     note = "the step uses the gradient of its loss once"
     remedy = "remove the second backward call"
     return Finding(
-        0.95,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.95),
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
         (
@@ -111,8 +110,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     freed = span_of("freed" if kept or made else "cause", first, text, moment(reuse.freeing))
     failed = made or failed
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.where(reuse.from_one_root and failing.root_output >= 0),
+        *Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0),
         _title(program, reuse),
         f"{_what(reuse, call_name(failing))}. Every call "
         "frees the graph that it went through unless it is told to keep it.",
@@ -181,8 +179,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", moment(e))
     ]
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.confidence,
+        *Proof.OLDER_EDGE.at(0.94),
         f"{terms} {'are' if plural else 'is'} differentiated alone and again as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
@@ -216,8 +213,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         )
     ]
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.confidence,
+        *Proof.OLDER_EDGE.at(0.94),
         f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, "
         f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "

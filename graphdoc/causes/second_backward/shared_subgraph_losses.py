@@ -14,7 +14,7 @@ from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
@@ -111,8 +111,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     named = names_of(reuse.carries, 2)
     compiled = library_calls(program.sources, "compile")
     return Finding(
-        0.8,
-        "likely",
+        *likely(0.8),
         "two losses come out of one compiled part, and the first backward frees all of it",
         "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
         "graph. The first backward frees all of it, also what the second loss needs"
@@ -138,8 +137,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
     for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
     return Finding(
-        0.92 if exact else 0.8,
-        Proof.OLDER_EDGE.where(exact and for_both),
+        *Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both),
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph of {named}, and the first "
         f"{'' if reuse.within_one_call else 'backward '}frees it"
         if named

@@ -8,6 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
@@ -117,8 +118,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         else f"{they.capitalize()} {'is' if one else 'are'} data for the updates: store {it} without {its} graph."
     )
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         title,
         f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
         (
@@ -175,8 +175,7 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
     places = older_graph.cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(reuse)
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         title,
         explanation,
         (

@@ -107,8 +107,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
     return Finding(
-        0.93 if reuse.meant_known else 0.7,
-        Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
+        *Proof.OLDER_EDGE.at(0.93 if reuse.meant_known else 0.7, reuse.owned_by_others and not taken),
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
         f"{folded(reuse.behind) or 'other parameters'}, {older_graph.trained_by(program, reuse.behind)}. For "
@@ -179,8 +178,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     made = older_graph.made_places(reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
-        0.93,
-        Proof.OLDER_EDGE.where(reuse.both_seen),
+        *Proof.OLDER_EDGE.at(0.93, reuse.both_seen),
         f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
         if what
         else PAGE.title,
@@ -202,8 +200,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     places = older_graph.constant_places(reuse.carries, "a constant for this loss, with its graph")[:2]
     writes = write_spans(found)
     return Finding(
-        trust(found, 0.96)[0],
-        Proof.OLDER_EDGE.where(reuse.owned_by_others and found.exact),
+        *Proof.OLDER_EDGE.at(trust(found, 0.96)[0], reuse.owned_by_others and found.exact),
         f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
         f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign, of_steps, signs
+from graphdoc.program.proof import first_sign, likely, of_steps, signs
 from graphdoc.program.spans import in_this_order, innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -85,8 +85,7 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
         args = {"place": place(clear), "before": place(backward)}
         remedy = Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args)
     return Finding(
-        0.93,
-        Proof.STEPS.where(False),  # that none is used is seen; that this loss was meant to train is not
+        *likely(0.93),  # that none is used is seen; that this loss was meant to train is not
         f"no step of {name} uses the gradients of this backward call",
         f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step.",
         (
@@ -103,8 +102,7 @@ def _last_alone(program: Program, sign: Sign) -> Finding:
     """Measured: somebody takes the gradients of each call away, and the step has those of the last one."""
     name, calls = optimizer_of(program.optimizers, sign), sign.facts["calls"]
     return Finding(
-        0.93,
-        "likely",  # that the others are not used is measured; that they should be is not
+        *likely(0.93),  # that the others are not used is measured; that they should be is not
         f"{name} steps by the last of {calls} backward calls alone",
         "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add each "
         "call's gradients to what is kept, and begin anew after the step only.",

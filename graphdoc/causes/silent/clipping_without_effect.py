@@ -97,8 +97,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         here = f"bounds the gradients of {folded(sign.parameters)}, which no step uses"
     clip = clip_beside(sources, sign)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         _TITLES[told],
         _TOLD[told],
         (

@@ -7,7 +7,7 @@ from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import KeptGradients, read_on
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import signs
+from graphdoc.program.proof import likely, signs
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.story.wording import folded, listing
 
@@ -78,8 +78,7 @@ def _told(sign: Sign, kept: KeptGradients) -> Finding:
     )
     whose = folded(sign.parameters)
     return Finding(
-        0.94,
-        "likely",  # that they share their memory is seen; that copies were meant is not
+        *likely(0.94),  # that they share their memory is seen; that copies were meant is not
         f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it",
         "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
         tuple(spans),

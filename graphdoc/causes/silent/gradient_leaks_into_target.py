@@ -11,6 +11,7 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import compared_with_itself, dropped_detach, kept_reference, trained_baseline
@@ -92,8 +93,7 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     only = "be a copy of" if copied else "follow"
     label = f"brings the {'copied ' if copied else ''}network's graph into the loss"
     return Finding(
-        0.93,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.93),  # whom the loss trains is seen; what was meant as a goal is not
         f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
         (
@@ -121,8 +121,7 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
         remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": spans.place(first)}))
     what = f"the same computation: `{spans.code_at(sources, other)}`"
     return Finding(
-        0.95,
-        "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
+        *likely(0.95),  # that no second derivative is left is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         (
@@ -163,8 +162,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         for f in bound[:1]
     ]
     return Finding(
-        0.95,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.95),  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` and `{source}` are one network: the loss trains its own target",
         "Loading the network's own state changes nothing. The goal should be a constant, and has the graph of the "
         "trained network.",
@@ -192,8 +190,7 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
     note = f"`{name}` keeps the weights of that moment, and `{source}` alone is trained"
     title = f"give `{name}` a copy of its own with copy.deepcopy"
     return Finding(
-        0.95,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.95),  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` becomes `{source}` itself, no copy: the loss trains its own target",
         "An assignment gives one object a second name. The goal should be a constant, and has the graph of the "
         "trained network.",
@@ -224,8 +221,7 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         title = f"`{name}` is copied from itself and follows no other network"
         said = "No optimizer steps it and no loss reaches it, so it keeps the values that it had before."
         return Finding(
-            0.9,
-            "likely",  # that the copy changes nothing is seen; which network was meant is not
+            *likely(0.9),  # that the copy changes nothing is seen; which network was meant is not
             title,
             said,
             spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds"),
@@ -241,8 +237,7 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": spans.place(bound[0])}),
     )
     return Finding(
-        0.95,
-        "likely",  # that both are one network is seen; that they were meant to stay two is not
+        *likely(0.95),  # that both are one network is seen; that they were meant to stay two is not
         f"`{name}` becomes the network `{source}`: it is no target any more",
         "A value that is computed with it as the goal of a loss moves with every step.",
         (

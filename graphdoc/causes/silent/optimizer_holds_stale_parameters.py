@@ -13,7 +13,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, replacing, untying
-from graphdoc.program.proof import Proof, name_of, of_steps
+from graphdoc.program.proof import Proof, likely, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.story.wording import first_told, folded, listing, optimizer_of
@@ -130,8 +130,7 @@ def _untied(
     whose = folded(mine)
     frame = bindings.frame_of(sources, making.file, change)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{name}` does not hold {whose}: when it was made, weights were tied",
         "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
         "of the other afterwards is in no optimizer and keeps its values.",
@@ -156,8 +155,7 @@ def _parted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         note = "the load copies the numbers into the parameter that both names stand for"
         remedies.append(Remedy("set_keyword", "load without `assign=True`", "unsafe", note, args))
     return Finding(
-        0.93,
-        "likely",  # that they were one and are two is seen; that they were to stay one is not
+        *likely(0.93),  # that they were one and are two is seen; that they were to stay one is not
         f"`assign=True` parts tied weights: {names}",
         "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
         span_of("cause", at, "gives each name its own parameter"),

@@ -16,7 +16,7 @@ from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choi
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.proof import first_sign, name_of
+from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word, with_items
@@ -171,8 +171,7 @@ def _in_training_mode(
     owner = bindings.dotted(switched)
     name, whose = name_of(optimizers, sign), folded(sign.parameters)
     return Finding(
-        0.9,
-        "likely",  # that nobody trains it is seen; that somebody should is the reading of the source
+        *likely(0.9),  # that nobody trains it is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}, though `{owner}` is in training mode",
         f"{whose} keeps the values that it began with. The function that puts `{owner}` into training mode does "
         f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
@@ -236,8 +235,7 @@ def _unheld(
     name = optimizer_of(optimizers, sign)
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.9),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
         ungiven.ungiven_places(sources, optimizers, sign, weights),
@@ -258,8 +256,7 @@ def _wanted(
     whose = folded(sign.parameters, beside=(p.name for p in parameters if p.owners))
     why, said = _WHY[sign.facts.get("place", sign.kind)]
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.9),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}, {why}",
         f"{opening(name)} was not given them, so no step changes them. If they are to stay as they are, "
         "`requires_grad_(False)` says so.",
@@ -282,8 +279,7 @@ def _read_past(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) ->
     around = (f for f in sign.stack if f.user and inner is not None and f.function != inner.function)
     handed = [f for f in around if f".{whole.rpartition('.')[2]}." in code_at(sources, f)]
     return Finding(
-        0.9,
-        "likely",  # that no loss depends on them is measured; that one should is not
+        *likely(0.9),  # that no loss depends on them is measured; that one should is not
         f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} no gradient: the forward of {what} never runs",
         f"{opening(name)} holds them. A weight inside of {what} is read by itself, so what its forward would add to it "
         "is in no loss. Call the module, or make the weight that is read of all of its parts.",

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import likely
 from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import without_subscripts
@@ -68,8 +68,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
     return Finding(
-        0.92,
-        Proof.STEPS.where(False),  # that nothing is restored is seen; that a copy was meant is not
+        *likely(0.92),  # that nothing is restored is seen; that a copy was meant is not
         f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy",
         f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well.",
         (

@@ -15,7 +15,7 @@ from graphdoc.program.custom_functions import Used, acts, backward_of, forward_o
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import first_sign
+from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
@@ -137,8 +137,7 @@ def _dropped(program: Program) -> Finding | None:
     edit = {"place": place(frame_of(sources, function.apply.file, call)), "name": given} if call is not None else {}
     note = f"`{function.name}.backward` runs, and what it adds trains what it is applied to"
     return Finding(
-        0.9,
-        "likely",  # that its backward never runs is seen; that it should is what a Function is written for
+        *likely(0.9),  # that its backward never runs is seen; that it should is what a Function is written for
         f"the result of `{function.name}` is {'never read' if name else 'dropped'}: its backward never runs",
         "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
         "graph it is not.",
@@ -181,8 +180,7 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
     names = [*_owned(program, sign, bound)] or sign.parameters
     whose, one = folded(names), len(names) == 1
     return Finding(
-        0.8,
-        "likely",  # that nothing is made of the result is seen; what was to be made of it is not
+        *likely(0.8),  # that nothing is made of the result is seen; what was to be made of it is not
         f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}",
         f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
         "name is bound again or its function ends, so no loss depends on their parameters.",
@@ -228,8 +226,7 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
 def _told(program: Program, sign: Sign) -> Finding:
     whose, name = folded(sign.parameters), optimizer_of(program.optimizers, sign)
     return Finding(
-        0.6,
-        "likely",  # that no loss depends on them is measured; that one should is not
+        *likely(0.6),  # that no loss depends on them is measured; that one should is not
         f"no loss depends on {whose}, which {name} is to train",
         f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
         "never get a gradient. Add it to the loss, or leave them out of the optimizer.",

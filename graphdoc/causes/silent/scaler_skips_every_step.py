@@ -65,8 +65,7 @@ def _told(sign: Sign, trouble: Trouble | None) -> Finding | None:
     if not places:
         return None
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         PAGE.title,
         f"{starved(sign).capitalize()}. At so small a scale the scaling is not the reason: the loss itself gives "
         "gradients that are nan or inf.",

@@ -11,7 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite, Saved
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.in_place_write import move_behind
@@ -111,8 +111,7 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
     )
     return Finding(
-        0.97,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.97),
         f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
         "backward",
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
@@ -131,8 +130,7 @@ def _measured(sign: Sign) -> Finding:
     whose = folded(sign.parameters)
     made = [Frame(**f) for f in sign.facts["made"]]
     return Finding(
-        0.96,
-        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        *likely(0.96),  # that it is another gradient is measured; that it is none on purpose is not
         f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
         "A forward has saved this memory for its backward, and it is written before backward reads it. The write does "
         "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "

@@ -10,7 +10,7 @@ from graphdoc.evidence import UNDONE, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, span_of
 from graphdoc.source.paths import is_name, only
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
@@ -62,8 +62,7 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     whole = bindings.statement_at(program.sources, at)
     code = bindings.text_of(whole) if isinstance(whole, ast.Assign | ast.Expr) else code_at(program.sources, at)
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         f"`{code}` undoes each step of {name}",
         f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
         "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
@@ -92,8 +91,7 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
         *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0"),
     )
     return Finding(
-        0.85,
-        "likely",  # that nothing has moved is seen; that a later step would not is not
+        *likely(0.85),  # that nothing has moved is seen; that a later step would not is not
         f"the learning rate of {name} is 0 at every step",
         f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made at "
         f"0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a warm-up "

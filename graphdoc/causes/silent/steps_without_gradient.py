@@ -8,7 +8,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import first_sign
+from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -82,8 +82,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
     return Finding(
-        0.5,
-        "likely",  # that nothing reaches them is seen; that something should is not
+        *likely(0.5),  # that nothing reaches them is seen; that something should is not
         f"{name} steps and never has a gradient: no loss reaches {whose}",
         f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
         "its steps change nothing.",
@@ -98,8 +97,7 @@ def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
     unread = library_calls.unread_by_transforms(sources)
     step = span_of("related" if unread else "cause", sign.stack, "finds zeros")
     return Finding(
-        0.5,
-        "likely",  # that a loss was to depend on them is not seen
+        *likely(0.5),  # that a loss was to depend on them is not seen
         f"{name} steps by zeros: no backward call has made its gradients",
         "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
         "loss from the function's own argument.",
@@ -112,8 +110,7 @@ def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
 def _never_called(sign: Sign, name: str) -> Finding:
     """Losses are computed, and nobody differentiates one."""
     return Finding(
-        0.5,
-        "likely",  # that a loss was to be differentiated is not seen
+        *likely(0.5),  # that a loss was to be differentiated is not seen
         f"{name} steps and never has a gradient: no backward call is made",
         f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
         "its steps change nothing. Call `backward()` on the loss before the step.",

@@ -11,7 +11,7 @@ from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
@@ -131,8 +131,7 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     whose, get, they = folded(names), "gets" if len(names) == 1 else "get", "it" if len(names) == 1 else "they"
     note = f"{whose} {'receives' if len(names) == 1 else 'receive'} the gradient of the sum through `{value}`"
     return Finding(
-        0.97,
-        "likely",  # that no gradient comes through is seen; that one should is what such a sum is written for
+        *likely(0.97),  # that no gradient comes through is seen; that one should is what such a sum is written for
         f"an estimator detaches both its parts: {whose} {get} no gradient",
         f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
         "too.",

@@ -64,8 +64,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("related" if made else "cause", sign.stack, step),
     )
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         f"{dtype} rounds the updates of {whose} away",
         f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. Keep "
         "the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 copy.",

@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
-from graphdoc.program.proof import name_of, of_steps, signs
+from graphdoc.program.proof import likely, name_of, of_steps, signs
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import in_this_order, innermost_user, place, span_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
@@ -99,8 +99,7 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     if in_this_order(clear, sign.other, sign.stack):
         return None  # cleared for both losses, of which the first step had one alone
     return Finding(
-        0.95,
-        "likely",  # what each step uses is seen; that the other loss is not to train them is not
+        *likely(0.95),  # what each step uses is seen; that the other loss is not to train them is not
         f"{name} also uses the gradients of another optimizer's loss",
         f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
         "`backward()` adds to what is there.",
@@ -125,8 +124,7 @@ def _used_twice(program: Program, sign: Sign) -> Finding:
     )
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
-        0.95,
-        "likely",  # what each step uses is seen; that the second is not to use all of it is not
+        *likely(0.95),  # what each step uses is seen; that the second is not to use all of it is not
         f"{name} steps again by gradients that it has used" if one else f"{name} uses the gradients of one loss twice",
         "A step has used them already, and nothing clears them before the next `backward()`, which adds to what is "
         "there.",
