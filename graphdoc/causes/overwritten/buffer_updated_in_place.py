@@ -127,7 +127,6 @@ def _from_text(program: Program) -> Finding | None:
     if found is None:
         return None
     return from_message(
-        program,
         "buffer-updated-in-place",
         VERSION,
         PAGE.title,
@@ -135,4 +134,4 @@ def _from_text(program: Program) -> Finding | None:
         + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
         "clone of it in the forward pass, or update it after backward.",
         label="this backward needs the buffer as it was in the forward pass",
-    )
+    )(program)

@@ -154,7 +154,6 @@ def _from_text(program: Program) -> Finding | None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
     return from_message(
-        program,
         "inplace-on-saved-activation",
         VERSION,
         PAGE.title,
@@ -162,4 +161,4 @@ def _from_text(program: Program) -> Finding | None:
         "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
         "new tensor instead.",
         label="this backward needs the result as it was before the write",
-    )
+    )(program)

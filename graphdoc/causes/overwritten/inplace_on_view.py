@@ -165,19 +165,17 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     )
 
 
-def _cut_from_text(program: Program) -> Finding | None:
-    """The same where its text alone is known."""
-    return from_message(
-        program,
-        "inplace-on-view",
-        CUT,
-        "`detach_()` cannot cut a view in place",
-        "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
-        "is that of the tensor that it is a view of. Use what `detach()` returns.",
-        confidence="likely",
-        role="cause",
-        label="cuts a view in place",
-    )
+# The same where its text alone is known.
+_cut_from_text = from_message(
+    "inplace-on-view",
+    CUT,
+    "`detach_()` cannot cut a view in place",
+    "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
+    "is that of the tensor that it is a view of. Use what `detach()` returns.",
+    confidence="likely",
+    role="cause",
+    label="cuts a view in place",
+)
 
 
 def _brief(raised: Raised | None) -> str:
@@ -234,7 +232,6 @@ def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write, or a use behind it."""
     if program.message(*WRITTEN_SINCE) is not None:
         return from_message(
-            program,
             "inplace-on-view",
             WRITTEN_SINCE,
             _NEEDED_SINCE,
@@ -243,9 +240,8 @@ def _from_text(program: Program) -> Finding | None:
             confidence="likely",
             role="cause",
             label="needs a view whose base was written",
-        )
+        )(program)
     return from_message(
-        program,
         "inplace-on-view",
         (*SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP),
         PAGE.title,
@@ -254,4 +250,4 @@ def _from_text(program: Program) -> Finding | None:
         confidence="likely",
         role="cause",
         label="writes into a view",
-    )
+    )(program)

@@ -89,7 +89,7 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     if frame is None or program.evidence.from_text:
         ids = (*_UNBATCHED, *_CAPTURED)
-        return from_message(program, "inplace-under-transform", ids, PAGE.title, _WHY)
+        return from_message("inplace-under-transform", ids, PAGE.title, _WHY)(program)
     if program.raised_in("torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)

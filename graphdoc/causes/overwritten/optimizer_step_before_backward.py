@@ -180,11 +180,10 @@ def _from_text(program: Program) -> Finding | None:
         what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
     return from_message(
-        program,
         "optimizer-step-before-backward",
         VERSION,
         PAGE.title,
         f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
         "Run the forward pass after the step, or every backward before it.",
         label="this backward needs the weights from before the step",
-    )
+    )(program)

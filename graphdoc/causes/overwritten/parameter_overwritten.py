@@ -133,15 +133,13 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
     return [*out, *overwrite.forwards_before(found, lines[:2], "the values from before")]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: as for a step, but less frequent."""
-    return from_message(
-        program,
-        "parameter-overwritten",
-        VERSION,
-        PAGE.title,
-        "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
-        "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
-        "backward.",
-        label="this backward needs the parameter as it was in the forward pass",
-    )
+# Text alone: as for a step, but less frequent.
+_from_text = from_message(
+    "parameter-overwritten",
+    VERSION,
+    PAGE.title,
+    "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
+    "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
+    "backward.",
+    label="this backward needs the parameter as it was in the forward pass",
+)

@@ -137,15 +137,13 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     return [*lines[: 2 if flags else 3], *flags[:1]]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: stronger where the program's own lines, if they are known, contain the flag."""
-    return from_message(
-        program,
-        "retain-graph-cover-up",
-        VERSION,
-        PAGE.title,
-        "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-        "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
-        "Detach what is carried over and remove the flag.",
-        label="this backward goes through a graph whose weights have been updated",
-    )
+# Text alone: stronger where the program's own lines, if they are known, contain the flag.
+_from_text = from_message(
+    "retain-graph-cover-up",
+    VERSION,
+    PAGE.title,
+    "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
+    "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
+    "Detach what is carried over and remove the flag.",
+    label="this backward goes through a graph whose weights have been updated",
+)

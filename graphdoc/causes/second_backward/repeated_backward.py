@@ -232,14 +232,11 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     )
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "repeated-backward",
-        SECOND_TIME,
-        PAGE.title,
-        "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
-        "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
-        label="this call differentiates a graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "repeated-backward",
+    SECOND_TIME,
+    PAGE.title,
+    "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
+    "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
+    label="this call differentiates a graph that an earlier one has freed",
+)

@@ -280,14 +280,11 @@ _COMPILE_NETWORKS = Remedy(
 )
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "shared-subgraph-losses",
-        SECOND_TIME,
-        PAGE.title,
-        "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
-        "the part that they share. With no optimizer step in between, add the losses and call backward once.",
-        label="this backward reaches a part of the graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "shared-subgraph-losses",
+    SECOND_TIME,
+    PAGE.title,
+    "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
+    "the part that they share. With no optimizer step in between, add the losses and call backward once.",
+    label="this backward reaches a part of the graph that an earlier one has freed",
+)
