@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
 from graphdoc.program.carried_names import Carried
@@ -18,7 +18,6 @@ from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_un
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
-from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
 from graphdoc.source.scopes import imported, own_nodes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.model import Role, Span
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
@@ -385,7 +385,7 @@ def _let_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
     """Send the gradient past a rounding, or through a normal draw."""
     if str(sign.facts.get("op", "")).startswith("Normal") and (drawn := innermost_user(sign.stack)) is not None:
         note = f"the draw is the same number, written as a function of its parameters: {whose} learn by it"
-        return (Remedy("rsample", "draw with `rsample()`", "unsafe", note, {"place": place(drawn)}),)
+        return remedy_at(drawn, "rsample", "draw with `rsample()`", "unsafe", note)
     if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
         return ()
     note = f"the gradient of {whose} is then as if `{code}` had changed nothing"
@@ -532,14 +532,12 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
             *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
             *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
         ),
-        remedies=(
-            Remedy(
-                "detach_expression",
-                f"detach {f'`{code}`' if code else 'the copy'}",
-                "unsafe",
-                f"the copy is a constant, and the distance from it moves {whose}",
-                {"place": place(frame)},
-            ),
+        remedies=remedy_at(
+            frame,
+            "detach_expression",
+            f"detach {f'`{code}`' if code else 'the copy'}",
+            "unsafe",
+            f"the copy is a constant, and the distance from it moves {whose}",
         ),
         because="one side of the difference is a copy from before the latest step, the other one is from after it; "
         f"nothing but copies and views lies between both and {whose}",
@@ -570,7 +568,7 @@ def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
             span("related", frame, "both sides are the same parameters: 0"),
             *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
         ),
-        remedies=(Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),),
+        remedies=remedy_at(kept, "copies_of_entries", "keep copies of the values", "unsafe", note),
         because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
     )
 
@@ -617,7 +615,7 @@ def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
             *span_of("related", sign.other, f"still uses `{name}` and its graph"),
             *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
         ),
-        remedies=(Remedy("bind_result", "keep the result", "unsafe", note, {"place": place(frame)}),),
+        remedies=remedy_at(frame, "bind_result", "keep the result", "unsafe", note),
         because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
     )
 
@@ -767,6 +765,6 @@ def _moved(moved: list[tuple[Frame, str, Frame]], title: str, note: str) -> tupl
     for statement, code, behind in moved:
         if statement.file != behind.file or not isinstance(parse_expression(code), ast.Call):
             return ()
-        edits.append({"kind": "delete_statement", "args": {"place": place(statement)}})
-        edits.append({"kind": "add_statement", "args": {"place": place(behind), "statement": code, "before": False}})
+        edits.append(edit_at("delete_statement", statement))
+        edits.append(edit_at("add_statement", behind, statement=code, before=False))
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, distinct
+from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.exception import NO_GRAPH, message_of
@@ -269,14 +269,12 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
         (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
-        remedies=(
-            Remedy(
-                "call_flag",
-                f"Call `{module}.requires_grad_({value})`",
-                "unsafe",
-                f"{'Less' if not value else 'More'} is trained than before, as the line says.",
-                {"place": place(at)},
-            ),
+        remedies=remedy_at(
+            at,
+            "call_flag",
+            f"Call `{module}.requires_grad_({value})`",
+            "unsafe",
+            f"{'Less' if not value else 'More'} is trained than before, as the line says.",
         ),
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
@@ -415,8 +413,8 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     places = [bindings.frame_of(sources, file, node) for file, node in found]
     whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(optimizers, sign)
     text = bindings.text_of(found[0][1].targets[0])
-    edits = [{"kind": "set_flag", "args": {"place": place(at), "attribute": FLAG}} for at in places]
-    remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])  # type: ignore[arg-type]
+    edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
+    remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])
     if len(edits) > 1:
         remedy = Remedy("several", f"spell each `{FLAG}`", "unsafe", _note(value), {"edits": edits})
     return Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
-from graphdoc.finding import Finding, Remedy, distinct
+from graphdoc.finding import Finding, Remedy, distinct, remedy_at
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
@@ -264,14 +264,12 @@ def told_written_back(write: RefusedWrite) -> Finding:
         f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
         "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",
         (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back"),),
-        remedies=(
-            Remedy(
-                "drop_full_slice",
-                f"add without the `[:]`, at {at}",
-                "safe",
-                "The same elements are added to; the numbers and the gradients are those that were meant.",
-                {"place": place(write.frame)},
-            ),
+        remedies=remedy_at(
+            write.frame,
+            "drop_full_slice",
+            f"add without the `[:]`, at {at}",
+            "safe",
+            "The same elements are added to; the numbers and the gradients are those that were meant.",
         ),
         because=f"{what} had a history when {at} failed, and the message speaks of a leaf",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
@@ -120,7 +120,7 @@ def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
             span("cause", at, "binds the name of the loop anew, and nothing reads it"),
             *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
         ),
-        remedies=(Remedy("write_into", "write into the parameter", "unsafe", note, {"place": place(at)}),),
+        remedies=remedy_at(at, "write_into", "write into the parameter", "unsafe", note),
         because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
     )
 
@@ -193,7 +193,7 @@ def nothing_left(
         title,
         _WHY,
         tuple(spans),
-        remedies=(Remedy("wrap_in_list", fix, "unsafe", note, {"place": place(found.frame)}),),
+        remedies=remedy_at(found.frame, "wrap_in_list", fix, "unsafe", note),
         because=because,
     )
 
@@ -253,7 +253,7 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
     """Hand over what the optimizer's statement leaves out by the flag."""
     statement = bindings.statement_at(sources, making)
     edits: list[dict[str, Any]] = [
-        {"kind": "take_all", "args": {"place": place(bindings.frame_of(sources, making.file, node))}}
+        edit_at("take_all", bindings.frame_of(sources, making.file, node))
         for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
         if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
         if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
@@ -64,9 +64,7 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     if not found:
         return None
     places = [(bindings.frame_of(sources, file, c), bindings.frame_of(sources, file, made)) for c, made in found]
-    edits: list[dict[str, Any]] = [
-        {"kind": "register_parameter", "args": {"place": place(at), "made": place(made)}} for at, made in places
-    ]
+    edits: list[dict[str, Any]] = [edit_at("register_parameter", at, made=place(made)) for at, made in places]
     name, whose = optimizer_of(optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
     note = (

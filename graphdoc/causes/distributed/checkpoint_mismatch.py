@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import RECOMPUTED, Evidence, Frame, Node, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import name_usage
 from graphdoc.program.exception import field_of
@@ -12,7 +12,6 @@ from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_ch
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
 PAGE = Page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import only_applied
@@ -14,7 +14,6 @@ from graphdoc.program.library_calls import by_checkpoint, checkpointed, outside,
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.installed_packages import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
 

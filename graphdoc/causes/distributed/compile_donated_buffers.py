@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span_of
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD806",

@@ -8,13 +8,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Stale
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program.exception import VERSION
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 
 PAGE = Page(

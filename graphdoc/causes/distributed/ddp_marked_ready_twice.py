@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import name_usage
 from graphdoc.program.library_calls import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 
 PAGE = Page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.calls_in_order import Partial, partial_backward
@@ -14,7 +14,6 @@ from graphdoc.program.modules_in_source import layers_without, made_at, never_re
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 from graphdoc.story.wording import folded
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program.library_calls import library_calls, module_called, wrapper_past
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(

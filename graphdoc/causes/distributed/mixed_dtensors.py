@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bindings import assignments, call_at, dotted, expression_at, frame_of, text_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import reached, short_code, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import innermost_user, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 LONGEST = 30

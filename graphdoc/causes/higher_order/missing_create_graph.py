@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Event, Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.bindings import Flow, flow
 from graphdoc.program.exception import SECOND_TIME, events_before_failure
@@ -16,7 +16,6 @@ from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, short_code, span_of, user_line, where
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -149,11 +148,11 @@ def _with_graph(program: Program, frame: Frame, cut: Cut | None, note: str) -> t
         return (Remedy("set_keyword", title, "unsafe", note, flag),)
     at, name, gradient = bare
     if name:
-        taken = {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": gradient}}
+        taken = edit_at("use_instead", at, operand=name, name=gradient)
         title = f"{title}, and take `{gradient}` in place of `{name}` at {where(at)}"
         note = f"{note} `{name}` holds the gradient's values alone."
     else:
-        taken = {"kind": "drop_call", "args": {"place": place(at)}}
+        taken = edit_at("drop_call", at)
         title = f"{title}, and read it with its graph at {where(at)}"
     return (Remedy("several", title, "unsafe", note, {"edits": [{"kind": "set_keyword", "args": flag}, taken]}),)
 

@@ -7,13 +7,12 @@ import re
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Evidence, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 from graphdoc.story.wording import as_called
 

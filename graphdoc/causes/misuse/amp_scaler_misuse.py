@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
 _TWICE = "The gradients of one optimizer are unscaled twice for one step"
@@ -297,8 +296,8 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
     if stands is None:
         return ()
     update, owner, text = stands
-    delete = {"kind": "delete_statement", "args": {"place": place(update)}}
-    add = {"kind": "add_statement", "args": {"place": place(owner), "statement": text}}
+    delete = edit_at("delete_statement", update)
+    add = edit_at("add_statement", owner, statement=text)
     note = "An iteration that leaves its step out then ends for the scaler as well."
     return tuple(together([delete, add], f"Call `{text}` after the condition, in every iteration", "unsafe", note))
 

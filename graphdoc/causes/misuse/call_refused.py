@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import argument, call_at, calls_named
@@ -11,7 +11,6 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import moment, short_code, span, user_line
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.open_derivatives import registered
 from graphdoc.source.paths import is_constant, only
 

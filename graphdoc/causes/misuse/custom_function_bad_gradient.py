@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
@@ -18,7 +18,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.alongside import for_each_term
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import own_nodes

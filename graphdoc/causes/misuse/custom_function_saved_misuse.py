@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
-from graphdoc.finding import Finding, together
+from graphdoc.finding import Finding, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.gradients import of_today
 from graphdoc.remedies.open_derivatives import without_backward, written_backward
 from graphdoc.source.paths import covers
@@ -212,7 +212,7 @@ def _written_over(program: Program) -> Finding | None:
         "backward": ("a gradient that others are given as well", "is given as well"),
         "forward": ("a result that backward still needs", "has saved for its backward"),
     }[side]
-    edit = {"kind": "out_of_place", "args": {"place": place(write)}}
+    edit = edit_at("out_of_place", write)
     return Finding(
         *Proof.RERUN.at(0.97),
         f"`{function.name}.{side}` writes over {what}",

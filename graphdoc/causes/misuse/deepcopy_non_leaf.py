@@ -8,12 +8,11 @@ from typing import Any
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import Reached, reached, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, is_read
 from graphdoc.story.wording import listing

@@ -6,13 +6,12 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
 
 PAGE = Page(

@@ -7,14 +7,13 @@ import math
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import reads_rows
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.module import is_method_call, walked
 from graphdoc.source.paths import only, weights_of

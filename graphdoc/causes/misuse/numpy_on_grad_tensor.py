@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span, span_of, where
+from graphdoc.program.spans import code_at, span, span_of, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD502",
@@ -91,7 +90,7 @@ def _told(program: Program) -> Finding:
 def _where_put_in(handed: ArrayCall) -> tuple[Remedy, ...]:
     """The entries of a list (``history.append([epoch, loss])``) lose their graphs where they are put in."""
     kept = bindings.text_of(handed.argument)
-    edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in handed.put]
+    edits = [edit_at("detach_expression", f) for f in handed.put]
     lines = ", ".join(dict.fromkeys(where(f) for f in handed.put))
     note = "What is kept has the numbers only, and no graph stays in memory for it."
     return tuple(together(edits, f"detach what goes into `{kept}`, at {lines}", "unsafe", note))

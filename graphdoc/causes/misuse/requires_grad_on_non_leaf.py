@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -91,8 +91,8 @@ def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple
     made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
     if not made or statement is None:
         return ()
-    detach = {"kind": "detach_assigned", "args": {"place": place(made[0][0]), "targets": [name]}}
-    delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
+    detach = edit_at("detach_assigned", made[0][0], targets=[name])
+    delete = edit_at("delete_statement", statement)
     note = f"No gradient flows back through `{name}` from here on, which is what the flag was to say."
     return tuple(together([detach, delete], f"Detach `{name}` instead of switching its flag", "unsafe", note))
 
@@ -110,7 +110,7 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
         note = f"Derivatives with respect to `{name}` can be asked for, and what it was computed from still learns."
         out.append(Remedy("delete_statement", title, "safe", note, left_out))
     elif made:
-        keep = {"kind": "retain_grad", "args": {"place": place(made[0][0]), "name": name}}
+        keep = edit_at("retain_grad", made[0][0], name=name)
         title = f"Keep the gradient of `{name}` instead: `{name}.retain_grad()`"
         note = f"`{name}.grad` is there after backward, and what `{name}` was computed from still learns."
         out.append(Remedy("several", title, "safe", note, {"edits": [keep, delete]}))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
@@ -15,7 +15,6 @@ from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD309",

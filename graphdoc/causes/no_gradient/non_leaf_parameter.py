@@ -7,14 +7,13 @@ from typing import Any
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import leaf_inside
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, frames, innermost, span, where
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD308",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.number_limits import Numbers, above_zero
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded, kept_above_zero
 from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import frame_of
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import Words, amount, explained, function
 
 PAGE = Page(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Singular, above_zero, singular_point
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.remedies.guarded_value import guarded, kept_above_zero, without_exponential
 from graphdoc.story.first_bad_value import Words, amount, called, coarse, explained, function
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Mask, mask_at
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import LONGEST, Words, amount, explained, function
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import call_at
 from graphdoc.program.number_limits import above_zero
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.source.paths import last_word
 from graphdoc.story.first_bad_value import Words, amount, called, explained, function

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.number_limits import Numbers
 from graphdoc.program.proof import Proof
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import Words, amount, explained
 
 PAGE = Page(

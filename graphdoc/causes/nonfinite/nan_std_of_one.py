@@ -6,10 +6,9 @@ import ast
 from dataclasses import replace
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.bindings import argument, text_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.expressions import name_of
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.first_bad_value import Words, called, explained, function

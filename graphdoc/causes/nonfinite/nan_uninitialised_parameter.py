@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.proof import Proof
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import Words, explained, function
 
 PAGE = Page(

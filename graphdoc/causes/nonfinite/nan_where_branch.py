@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.spans import span_of
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.remedies.guarded_value import bounded, branches
 from graphdoc.story.first_bad_value import Words, called, explained, function
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import refused_writes
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
@@ -216,7 +216,7 @@ def _remedies(
         "The result is a new tensor with a graph that leads to the leaf; the leaf keeps its numbers.",
         {"place": at, **({"container": True} if target.path.endswith("]") and not target.sliced else {})},
     )
-    flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
+    flags = [edit_at("out_of_place", b) for b in built]
     lines = ", ".join(where(b) for b in built[:3])
     out = together(flags, f"do not write in place, at {lines}", "safe", SAME)
     if (handed := write.handed) is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
-from graphdoc.program.spans import frames, innermost_user, place, span, span_of, where
+from graphdoc.program.spans import frames, innermost_user, span, span_of, where
 from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked
@@ -153,15 +153,7 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
         f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
         "what `detach()` returns.",
         tuple(spans),
-        remedies=(
-            Remedy(
-                "detach_instead",
-                f"use what `detach()` returns, at {where(frame)}",
-                "unsafe",
-                note,
-                {"place": place(frame)},
-            ),
-        ),
+        remedies=remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note),
     )
 
 

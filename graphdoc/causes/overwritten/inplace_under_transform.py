@@ -7,7 +7,7 @@ import re
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
 from graphdoc.program.expression_values import known
 from graphdoc.program.in_place_writes import target_of
@@ -15,7 +15,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 from graphdoc.source.scopes import parameters
@@ -107,10 +107,7 @@ def _lacks_the_batch(program: Program) -> bool:
 def _norm(program: Program, frame: Frame) -> Finding:
     made = library_calls(program.sources, *_NORMS)
     spans = [span("cause", f, "updates its running statistics in each forward") for f in made[:3]]
-    edits = [
-        {"kind": "set_keyword", "args": {"place": place(f), "name": "track_running_stats", "value": "False"}}
-        for f in made
-    ]
+    edits = [edit_at("set_keyword", f, name="track_running_stats", value="False") for f in made]
     note = "It normalises by each batch, in evaluation too, and keeps no running statistics."
     remedies = [*_passed(program), *together(edits, "let BatchNorm keep no running statistics", "unsafe", note)]
     if not remedies:

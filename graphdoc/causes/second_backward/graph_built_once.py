@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
@@ -13,7 +13,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story import older_graph

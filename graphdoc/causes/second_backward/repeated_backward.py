@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Event, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.gradient_reads import gradients_are_given
@@ -12,7 +12,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, place, span, span_of, where
+from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -94,7 +94,7 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
             *span_of("cause", again, "adds the same gradients again"),
             *span_of("related", before, "has added them already"),
         ),
-        remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
+        remedies=remedy_at(frame, "delete_statement", remedy, "unsafe", note),
         because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
     )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program.gradient_reads import KeptGradients, read_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely, signs
-from graphdoc.program.spans import place, span, span_of
+from graphdoc.program.spans import span, span_of
 from graphdoc.story.wording import folded, listing
 
 PAGE = Page(
@@ -62,7 +62,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(sign: Sign, kept: KeptGradients) -> Finding:
     name = kept.name
-    edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept.places]
+    edits = [edit_at("clone_expression", f) for f in kept.places]
     remedy = Remedy(
         "several",
         "keep copies: `.clone()` where the gradients are taken",

@@ -8,7 +8,7 @@ from itertools import takewhile
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
@@ -100,7 +100,7 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
             *spans.span_of("cause", sign.stack, label),
             *spans.span_of("related", sign.other, "copied from the trained network here"),
         ),
-        remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": spans.place(frame)}),),
+        remedies=remedy_at(frame, "detach_expression", f"detach `{code}`", "unsafe", note),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
         "steps both",
     )
@@ -198,7 +198,7 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
             spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network"),
             *spans.span_of("related", sign.stack, "trains it by both of its values"),
         ),
-        remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": spans.place(found[0])}),),
+        remedies=remedy_at(found[0], "deepcopy_expression", title, "unsafe", note),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
     )
 

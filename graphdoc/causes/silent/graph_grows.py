@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -85,7 +85,7 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
 def _remedy(kind: str, places: list[Frame], note: str, further: dict[str, bool]) -> Remedy:
     if len(places) == 1:
         return Remedy(kind, "keep the value without its graph", "safe", note, {"place": place(places[0]), **further})
-    edits = [{"kind": kind, "args": {"place": place(at), **further}} for at in places]
+    edits = [edit_at(kind, at, **further) for at in places]
     return Remedy("several", "keep the values without their graphs", "safe", note, {"edits": edits})
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
-from graphdoc.program.spans import innermost_user, place, span_of
+from graphdoc.program.spans import innermost_user, span_of
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import without_subscripts
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -75,14 +75,12 @@ def _told(program: Program, sign: Sign) -> Finding | None:
             *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
             *span_of("consumed", sign.stack, "copies each tensor into itself"),
         ),
-        remedies=(
-            Remedy(
-                "deepcopy_expression",
-                "keep a copy of the state",
-                "unsafe",
-                "the load brings back the numbers from when the state was taken",
-                {"place": place(taken)},
-            ),
+        remedies=remedy_at(
+            taken,
+            "deepcopy_expression",
+            "keep a copy of the state",
+            "unsafe",
+            "the load brings back the numbers from when the state was taken",
         ),
         because=f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
         f"({folded(sign.parameters)})",

@@ -8,7 +8,7 @@ import re
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
@@ -98,7 +98,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     if late:
         title = f"terms that are added to `{name}` after `backward()` train nothing"
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
-        edits = [{"kind": "delete_statement", "args": {"place": place(call)}}, {"kind": "add_statement", "args": added}]
+        edits = [edit_at("delete_statement", call), {"kind": "add_statement", "args": added}]
         remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
         if loop_of(sources, bound) != loop_of(sources, call):
             remedies.clear()  # it would run once for each term
@@ -208,7 +208,7 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
     if not read_behind(sources, head, over.id):
         return ()
     edits = [
-        {"kind": "add_statement", "args": {"place": place(at), "statement": text, "before": before}}
+        edit_at("add_statement", at, statement=text, before=before)
         for at, text, before in (
             (head, f"{fresh} = []", True),
             (bound, f"{fresh}.append({name})", False),

@@ -6,14 +6,13 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import last_word
 from graphdoc.story.wording import folded, optimizer_of
