@@ -208,14 +208,14 @@ MOSTLY = 0.75
 _ROUNDS = ("RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0")
 
 
-def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def zero_derivative(program: Program, sign: Sign) -> Finding:
     """The finding for a ``zero-derivative`` or ``scale-alone`` sign."""
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
-    code = code_at(sources, innermost_user(sign.stack))
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
+    code = code_at(program.sources, innermost_user(sign.stack))
     cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes")
     scale = frame_of(sign.facts.get("scale"))
     if scale is not None:
-        return _scale_alone(sources, sign, code, whose, scale)
+        return _scale_alone(program.sources, sign, code, whose, scale)
     why = (
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
         "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
@@ -223,7 +223,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     )
     exactly = "exactly zero"
     if _is_draw(sign):
-        drawn = bindings.call_at(sources, innermost_user(sign.stack))
+        drawn = bindings.call_at(program.sources, innermost_user(sign.stack))
         code = f"{bindings.text_of(drawn.func)}()" if drawn is not None else code
         why = (
             "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of the "
@@ -512,15 +512,15 @@ def _is_chosen(call: ast.Call) -> bool:
 # Telling a copy of parameters that has kept its graph: the distance from it sends them no gradient.
 
 
-def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
+def kept_reference(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``own-copy`` sign; None where no line of the user's made the copy."""
     frame = innermost_user(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    names = bound_names(sources, frame)
+    names = bound_names(program.sources, frame)
     kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
-    code = short_code(sources, frame)
+    code = short_code(program.sources, frame)
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     return Finding(
         *likely(0.95),  # that the derivatives cancel is seen; that they were not meant to is not
@@ -547,15 +547,15 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
 # Telling a distance of parameters from themselves.
 
 
-def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+def compared_with_itself(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``own-self`` sign; None where no list of parameters is kept for it: what the two sides are
     called may be two layers that are one by choice, or a reference that is given copies later."""
     frame = innermost_user(sign.stack)
-    kept = _kept_itself(sources, frame) if frame is not None else None
+    kept = _kept_itself(program.sources, frame) if frame is not None else None
     if frame is None or kept is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    code = short_code(sources, frame) or "the difference"
+    code = short_code(program.sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values of {whose} there"
     return Finding(
@@ -596,11 +596,11 @@ def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
 # Telling a detach whose result is dropped: the value goes on with its graph.
 
 
-def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
+def dropped_detach(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``detach-dropped`` sign; None where the program has a method ``detach`` of its own."""
     frame, name = innermost_user(sign.stack), str(sign.facts["name"])
-    own = any(n.name == "detach" for _, n in bindings.everywhere(sources, ast.FunctionDef))
-    call = bindings.call_at(sources, frame)
+    own = any(n.name == "detach" for _, n in bindings.everywhere(program.sources, ast.FunctionDef))
+    call = bindings.call_at(program.sources, frame)
     if frame is None or call is None or own or bindings.text_of(call) != f"{name}.detach()":
         return None
     whose = folded(sign.parameters)
@@ -626,16 +626,16 @@ MOST_CAUSES = 3
 """Places that a reader is sent to."""
 
 
-def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
+def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``baseline-trained`` sign; None where no line of the user's made the product."""
     products = sorted((p for p in sign.facts["products"] if p["frame"]), key=lambda p: int(p["frame"][0]["line"]))
-    factors = [_factor(sources, p) for p in products]
+    factors = [_factor(program.sources, p) for p in products]
     if not factors:
         return None
     whose = folded(sign.parameters) or "the value network"
     known = [f for f in factors if f is not None]
     frames = known or [Frame(**p["frame"][0]) for p in products]
-    code = code_at(sources, known[0]) if known else "the factor of the log-probability"
+    code = code_at(program.sources, known[0]) if known else "the factor of the log-probability"
     named = f"`{code}`" if known else code
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     own = sign.facts.get("own")
@@ -668,7 +668,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
             *span_of("related", sign.other, "fits the same value"),
             *(span("consumed", f, "both gradients are added up here") for f in calls),
         ),
-        remedies=_remedies(sources, known, note) if len(known) == len(factors) else (),
+        remedies=_remedies(program.sources, known, note) if len(known) == len(factors) else (),
         because=because,
     )
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, Raised, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
@@ -243,11 +243,11 @@ def _op(name: str) -> str:
 # Telling ``module.requires_grad = False``, which sets an attribute that nothing reads and switches no parameter.
 
 
-def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
     where no statement sets it on a module of that name."""
     names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = list(bindings.everywhere(sources))
+    nodes = list(bindings.everywhere(program.sources))
     if any(_reads(n, names) for _, n in nodes):
         return None
     found = [
@@ -258,9 +258,9 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     if len(found) != 1:
         return None
     file, node = found[0]
-    at = bindings.frame_of(sources, file, node)
+    at = bindings.frame_of(program.sources, file, node)
     module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
-    whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(optimizers, sign)
+    whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(program.optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
     return Finding(
         *Proof.SOURCE.at(0.92),
@@ -306,15 +306,15 @@ def _last(node: ast.expr) -> str:
 # Telling parameters that were unfrozen for the training and that a module's ``train()`` freezes again.
 
 
-def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def frozen_again(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``frozen-again`` sign; None where no ``train()`` freezes: it may be meant."""
-    override = learning.freezing_in_train(sources)
-    switched_on = learning.unfreezing(sources)
+    override = learning.freezing_in_train(program.sources)
+    switched_on = learning.unfreezing(program.sources)
     if override is None or not switched_on:
         return None
     whose = folded(sign.parameters) or "parameters"
-    name = optimizer_of(optimizers, sign)
-    freezes = override.frame(sources, override.statement)
+    name = optimizer_of(program.optimizers, sign)
+    freezes = override.frame(program.sources, override.statement)
     spans = (
         span("cause", freezes, "runs at every `train()`, and freezes them again"),
         *(span("cause", f, "unfreezes parameters, until the next `train()`") for f in switched_on[:1]),
@@ -325,21 +325,21 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
         _EACH_TRAIN,
         tuple(spans),
-        remedies=_kept_unfrozen(sources, override),
+        remedies=_kept_unfrozen(program.sources, override),
         because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
     )
 
 
-def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``frozen-throughout`` sign; None where the program has not unfrozen them on its way to the step
     or may have frozen them elsewhere: a frozen backbone is no fault."""
-    override = learning.freezing_in_train(sources)
-    unfrozen = learning.unfrozen_before(sources, sign.stack, override) if override is not None else None
+    override = learning.freezing_in_train(program.sources)
+    unfrozen = learning.unfrozen_before(program.sources, sign.stack, override) if override is not None else None
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
         return None
-    whose, name = folded(mine), optimizer_of(optimizers, sign)
-    freezes = override.frame(sources, override.statement)
+    whose, name = folded(mine), optimizer_of(program.optimizers, sign)
+    freezes = override.frame(program.sources, override.statement)
     return Finding(
         *likely(0.92),  # as above
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
@@ -350,7 +350,7 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
             span("related", unfrozen.train, "freezes them again"),
             *span_of("related", sign.stack, f"{name} leaves them out"),
         ),
-        remedies=_kept_unfrozen(sources, override),
+        remedies=_kept_unfrozen(program.sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
         "of its first steps",
     )
@@ -395,11 +395,11 @@ def frozen_forward(parameters: list[Parameter]) -> tuple[str, bool]:
 FLAG = "requires_grad"
 
 
-def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``misspelled-flag`` sign; None where the program reads this attribute, or sets it both ways."""
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
-    for file, node in bindings.everywhere(sources):
+    for file, node in bindings.everywhere(program.sources):
         if is_attribute(node, name) and is_read(node):
             return None
         target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -410,8 +410,8 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         found.append((file, node))
     if not found:
         return None
-    places = [bindings.frame_of(sources, file, node) for file, node in found]
-    whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(optimizers, sign)
+    places = [bindings.frame_of(program.sources, file, node) for file, node in found]
+    whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
     text = bindings.text_of(found[0][1].targets[0])
     edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
     remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])

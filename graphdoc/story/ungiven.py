@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
@@ -14,6 +14,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
+from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
@@ -26,17 +27,18 @@ from graphdoc.story.wording import folded, listing, opening, optimizer_of, share
 # Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
 
 
-def in_no_optimizer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
+def in_no_optimizer(program: Program, sign: Sign) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(p.name for p in parameters))
+    name, whose = (
+        optimizer_of(program.optimizers, sign),
+        folded(sign.parameters, beside=(p.name for p in program.parameters)),
+    )
     return Finding(
         *possible(0.4),  # so is every network that is left alone on purpose
         f"no optimizer holds {whose}, which get gradients",
         f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
         "not, `requires_grad_(False)` says so and saves their gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
+        ungiven_places(program, sign, whose),
         because=unused_gradients(sign, whose),
     )
 
@@ -58,12 +60,12 @@ def weak_signs(evidence: Evidence) -> tuple[str, ...]:
     return (f"no optimizer uses the gradients of {whose}. If one should, `graphdoc run --audit all` tells more.",)
 
 
-def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
+def ungiven_places(program: Program, sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
-    name = optimizer_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    name = optimizer_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     return (
-        *((span("cause", making.frame(sources), f"{name} is not given them"),) if making else ()),
+        *((span("cause", making.frame(program.sources), f"{name} is not given them"),) if making else ()),
         *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}"),
     )
 
@@ -79,16 +81,14 @@ def unused_gradients(sign: Sign, whose: str) -> str:
 # Telling a group of parameters that was filled for an optimizer and never handed over.
 
 
-def never_handed(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def never_handed(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where no forgotten group explains that these parameters are in no optimizer."""
     loose = set(sign.parameters)
-    others = [p.name for p in parameters if not p.buffer and p.name not in loose]
-    found = never_given(sources, sign.parameters, others)
+    others = [p.name for p in program.parameters if not p.buffer and p.name not in loose]
+    found = never_given(program.sources, sign.parameters, others)
     if found is None:
         return None
-    whose, name = folded(found.parameters), optimizer_of(optimizers, sign)
+    whose, name = folded(found.parameters), optimizer_of(program.optimizers, sign)
     return Finding(
         *likely(0.92),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
@@ -103,9 +103,9 @@ def never_handed(
     )
 
 
-def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
+def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     """The program updates them itself, in a loop that binds its variable anew and writes into none of them."""
-    found = bound_over_parameters(sources, sign.parameters)
+    found = bound_over_parameters(program.sources, sign.parameters)
     if found is None:
         return None
     at, node, owner = found
@@ -136,27 +136,23 @@ def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
 # Telling an optimizer that was given a network which another one has, in the place of its own.
 
 
-def given_another(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
+def given_another(program: Program, sign: Sign) -> Finding:
     """The finding for a ``passed-by`` sign."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    held = [p.name for p in parameters if sign.optimizer in p.owners]
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    held = [p.name for p in program.parameters if sign.optimizer in p.owners]
     return Finding(
         *likely(0.94),  # that no step uses their gradients is seen; that this one is to is read off the order
         f"{name} was given {folded(held)}, and no optimizer holds {whose}",
         f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
         "another optimizer steps as well, and no optimizer uses these gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
-        remedies=_given_instead(sources, optimizers, sign, held, f"{name} updates {whose}"),
+        ungiven_places(program, sign, whose),
+        remedies=_given_instead(program, sign, held, f"{name} updates {whose}"),
         because=unused_gradients(sign, whose),
     )
 
 
-def _given_instead(
-    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], note: str
-) -> tuple[Remedy, ...]:
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+def _given_instead(program: Program, sign: Sign, held: list[str], note: str) -> tuple[Remedy, ...]:
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     own, other = (shared_path(names)[:-1].rpartition(".") for names in (held, sign.parameters))
     calls = each(making.statement.value, ast.Call) if making is not None else ()
     given = only([bindings.text_of(receiver_of(c)) for c in calls if is_method_call(c, "parameters")])
@@ -165,7 +161,7 @@ def _given_instead(
     around, dot, last = given.rpartition(".")
     if last != own[2]:
         return ()
-    args = {"place": place(making.frame(sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
+    args = {"place": place(making.frame(program.sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
     return (Remedy("use_instead", f"give it the parameters of `{args['name']}`", "unsafe", note, args),)
 
 
@@ -201,14 +197,12 @@ def nothing_left(
 # Telling parameters that are unfrozen when their optimizer has been made without them.
 
 
-def unfrozen_late(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(sources, optimizer_with(optimizers, sign.optimizer), sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    found = unfrozen_behind(program.sources, optimizer_with(program.optimizers, sign.optimizer), sign.parameters)
     if found is None:
-        return _added_late(sources, optimizers, sign, folded(sign.parameters, beside=(p.name for p in parameters)))
+        return _added_late(program, sign, folded(sign.parameters, beside=(p.name for p in program.parameters)))
     making, late = found
     return Finding(
         *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
@@ -221,19 +215,19 @@ def unfrozen_late(
             span("related", late, "unfrozen here, and in no optimizer"),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
-        remedies=tuple(_unfiltered(sources, making, name)),
+        remedies=tuple(_unfiltered(program.sources, making, name)),
         because=unused_gradients(sign, whose),
     )
 
 
-def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> Finding | None:
+def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
     """Of parameters of a module all of whose trainable ones the optimizer was given: it was made before they were."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    module = taken_by_flag(sources, making) if making is not None else ""
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    module = taken_by_flag(program.sources, making) if making is not None else ""
     inside = f".{module.rpartition('.')[2]}." if module else ""
     if making is None or not inside or not all(inside in f".{p}" for p in sign.parameters):
         return None
-    name = name_of(optimizers, sign)
+    name = name_of(program.optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
     return Finding(
         *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
@@ -241,7 +235,7 @@ def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, w
         f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
         "unfrozen, later get gradients that nobody uses.",
         (
-            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now"),
+            span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
@@ -265,17 +259,19 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 # Telling parameters that the first forward makes, when their optimizer has been made without them.
 
 
-def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def made_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where a forward does not make all of these."""
     paths = [set(name.split(".")) for name in sign.parameters]
     attributes = sorted(set[str]().union(*paths))
-    found = [_made_in(sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    found = [
+        _made_in(program.sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])
+    ]
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     places = [at for made_there in found for at in made_there.values()]
     late = set[str]().union(*found)
     if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
         return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
         *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
@@ -283,7 +279,7 @@ def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
         (
             *(span("cause", at, "makes what is to learn, too late") for at in places[:2]),
-            span("related", making.frame(sources), f"`{name}` takes what there is now"),
+            span("related", making.frame(program.sources), f"`{name}` takes what there is now"),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         because=unused_gradients(sign, whose),
@@ -309,30 +305,30 @@ def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) 
 # Telling parameters that were left out of an optimizer which has others of the same layers.
 
 
-def beside_in_layer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def beside_in_layer(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless each lies in a layer of which the optimizer holds another parameter, a third one of
     these layers is frozen, so that the program says by the flag what is not to learn, and it asks by name for these
     others and for what no parameter is called."""
     layers = {name.rpartition(".")[0] for name in sign.parameters}
-    inside = [p for p in parameters if not p.buffer and p.name.startswith(tuple(f"{layer}." for layer in layers))]
+    inside = [
+        p for p in program.parameters if not p.buffer and p.name.startswith(tuple(f"{layer}." for layer in layers))
+    ]
     held = [p.name for p in inside if sign.optimizer in p.owners and p.name.rpartition(".")[0] in layers]
     frozen = [p.name for p in inside if not p.requires_grad]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
         return None
-    asked = [texts for texts in _asked_together(sources) if any(t in n for t in texts for n in held)]
-    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in parameters)), None)
+    asked = [texts for texts in _asked_together(program.sources) if any(t in n for t in texts for n in held)]
+    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in program.parameters)), None)
     if vain is None:
         return None  # by choice one factor of an adapter may stay as it was drawn
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
     return Finding(
         *likely(0.9),  # that nobody trains them is seen; that they are to learn is the reading of the flags
         f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
         f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
         f"not. The program asks for `{vain}`, and no parameter is called so.",
-        ungiven_places(sources, optimizers, sign, whose),
+        ungiven_places(program, sign, whose),
         because=unused_gradients(sign, whose),
     )
 
@@ -349,21 +345,19 @@ def _asked_together(sources: SourceTexts) -> Iterator[list[str]]:
 # Telling parameters of other names than those by which an optimizer's groups were filled.
 
 
-def other_names(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def other_names(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless one loop over a model's modules collects parameters by the names of attributes, all that
     the optimizer holds are called so, and none of these are."""
-    held = {p.name.rpartition(".")[2] for p in parameters if not p.buffer and sign.optimizer in p.owners}
+    held = {p.name.rpartition(".")[2] for p in program.parameters if not p.buffer and sign.optimizer in p.owners}
     loose = {name.rpartition(".")[2] for name in sign.parameters}
-    found = [one for one in _filled_by_name(sources) if held and held <= set(one[2])]
+    found = [one for one in _filled_by_name(program.sources) if held and held <= set(one[2])]
     if len(found) != 1 or not loose or loose & set(found[0][2]):
         return None
     file, loop, groups, model = found[0]
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(sources, file, loop)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(program.sources, file, loop)
     group = groups.get("bias") or next(iter(groups.values()))
-    kept = fresh_name(bindings.source_at(sources, at), "p")
+    kept = fresh_name(bindings.source_at(program.sources, at), "p")
     test = f'name.rpartition(".")[2] not in ({", ".join(repr(n) for n in groups)})'.replace("'", '"')
     text = f"{group} += [{kept} for name, {kept} in {model}.named_parameters() if {test}]"
     note = f"{name} updates {whose} as well"
@@ -374,7 +368,7 @@ def other_names(
         f"the groups of {name} hold {words} of each module, and not {whose}",
         "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
         (
-            span("cause", bindings.frame_of(sources, file, loop.iter), f"of each, {words} are taken alone"),
+            span("cause", bindings.frame_of(program.sources, file, loop.iter), f"of each, {words} are taken alone"),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),),
@@ -403,31 +397,29 @@ def _filled_by_name(sources: SourceTexts) -> Iterator[tuple[str, ast.For, dict[s
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.
 
 
-def part_left_out(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def part_left_out(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless the optimizer was given the parts beside this one each by its name, and the program
     freezes with the flag what it does not train: this is new, and not frozen."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None or sign.facts.get("loaded") or not sign.parameters:
         return None
     root, _, part = shared_path(sign.parameters).removesuffix(".").rpartition(".")
-    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
+    at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
     target = bindings.text_of(making.statement.targets[0])
     if isinstance(call, ast.Name):
         target = call.id
-        at = next((place for place, _ in bindings.assignments(sources, at, target)), at)
-    scope = bindings.function_at(sources, at) or making.statement
+        at = next((place for place, _ in bindings.assignments(program.sources, at, target)), at)
+    scope = bindings.function_at(program.sources, at) or making.statement
     lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
     named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
-    below = [p for p in parameters if p.name.startswith(f"{root}.")]
+    below = [p for p in program.parameters if p.name.startswith(f"{root}.")]
     beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in below]
     held = {name for name, p in beside if sign.optimizer in p.owners}
     given = {name: whole for name, whole in named.items() if name in held}
-    freezes = any(switches(n) is False for _, n in bindings.everywhere(sources, ast.stmt))
+    freezes = any(switches(n) is False for _, n in bindings.everywhere(program.sources, ast.stmt))
     if not root or len(given) < 2 or not named.keys() <= {n for n, _ in beside} - {part} or not freezes:
         return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     wholes = sorted(set(given.values()))
     statement = f'{target}.add_param_group({{"params": {wholes[0]}.{part}.parameters()}})'
     args = {"place": place(at), "statement": statement}

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
+from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
 from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
@@ -22,12 +23,12 @@ from graphdoc.story.wording import folded, listing, optimizer_of
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
 
 
-def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def bypassed(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``bypassed`` sign; None where the parameters have no name."""
     whose = folded(sign.parameters)
     if not whose:
         return None
-    node = parse_expression(code_at(sources, innermost_user(sign.stack)))
+    node = parse_expression(code_at(program.sources, innermost_user(sign.stack)))
     detached = next(
         (
             n.value.left
@@ -46,7 +47,7 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
             *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
             *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
         ),
-        because=f"{optimizer_of(optimizers, sign)} holds {whose}, which no backward call has "
+        because=f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has "
         "reached and nothing else has changed",
     )
 
@@ -54,18 +55,21 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
 # Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.
 
 
-def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flagged-buffer`` sign; None where its registration is not found, or its gradient is read."""
     file, cls, names = str(sign.facts["file"]), str(sign.facts["class"]), [str(n) for n in sign.facts["buffers"]]
-    owner = bindings.class_around(bindings.tree(sources, file), int(sign.facts["line"]))
-    if owner is None or any(_is_read(sources, name) for name in names):
+    owner = bindings.class_around(bindings.tree(program.sources, file), int(sign.facts["line"]))
+    if owner is None or any(_is_read(program.sources, name) for name in names):
         return None
     found = [(call, made) for call in _registering(owner, names) if (made := _made(owner, call)) is not None]
     if not found:
         return None
-    places = [(bindings.frame_of(sources, file, c), bindings.frame_of(sources, file, made)) for c, made in found]
+    places = [
+        (bindings.frame_of(program.sources, file, c), bindings.frame_of(program.sources, file, made))
+        for c, made in found
+    ]
     edits: list[dict[str, Any]] = [edit_at("register_parameter", at, made=place(made)) for at, made in places]
-    name, whose = optimizer_of(optimizers, sign), listing([f"`{n}`" for n in names])
+    name, whose = optimizer_of(program.optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
     note = (
         f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
@@ -143,23 +147,23 @@ class _Container:
     """The containers that are written into it, with their levels; None where one of them is not found."""
 
 
-def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def not_registered(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``unregistered`` sign; None where no assignment is found that was meant otherwise."""
     names: list[str] = []
     found: list[_Container] = []
     for facts in sign.facts.get("classes") or [sign.facts]:
-        mine = _containers(sources, facts)
+        mine = _containers(program.sources, facts)
         found += mine
         # Which of them lie in a container of which nothing is told is not known.
         told = {c.attribute for c in mine} == {c["attribute"] for c in facts["containers"]}
         names += (facts.get("names") or sign.parameters) if mine and told else []
     if not found:
         return None
-    name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
-    places = [bindings.frame_of(sources, c.file, c.value) for c in found]
+    name, whose = optimizer_of(program.optimizers, sign), folded(sorted(set(names)))
+    places = [bindings.frame_of(program.sources, c.file, c.value) for c in found]
     group = _group(found[0].of_parameters and len(found[0].levels) == 1, found[0].value)
     note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
-    args = [a for c in found for a in _edits(sources, c)]
+    args = [a for c in found for a in _edits(program.sources, c)]
     remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
     if len(args) > 1:
         edits = [{"kind": "module_list", "args": a} for a in args]
@@ -339,17 +343,17 @@ def _makes_layers(value: ast.expr) -> bool:
 # Telling an attribute that is the result of an operation on a parameter: the module does not have the parameter.
 
 
-def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def kept_result(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``kept-result`` sign; None where its place is not known."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
-    assigned = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
+    assigned = assigned_in(program.sources, cls.rpartition(".")[2], f"self.{attribute}")
     made = innermost_user(sign.stack)
     ways = [(f, v) for f, v in assigned if len(assigned) == 1 or (made and f == made.file and covers(v, made.line))]
-    whole = bindings.frame_of(sources, *ways[0]) if len(ways) == 1 else None
+    whole = bindings.frame_of(program.sources, *ways[0]) if len(ways) == 1 else None
     made = whole or made
     if made is None:
         return None
-    name = optimizer_of(optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     return Finding(
         *likely(0.93),  # what is kept, and that no optimizer has its origin, is seen; not that it is to be trained
         f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
@@ -374,22 +378,22 @@ def _remedy(whole: Frame, attribute: str) -> Remedy:
 # Telling a layer or a parameter that is made anew at each call.
 
 
-def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
+def made_anew(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``made-anew`` sign; None where its place is not known."""
     taken = innermost_user(sign.stack)
     if taken is None:
         return None
-    call = bindings.call_at(sources, taken)
+    call = bindings.call_at(program.sources, taken)
     name = bindings.text_of(call.func) if call is not None else ""
-    made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
+    made_at = bindings.assignments(program.sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
     whole = next((at for at, value in made_at if is_made(value)), None)
     kind = "layer"
     if whole is None and (call is None or not is_made(call.func)):
         kind = "parameter"
-        name, whole = _parameter_anew(sources, taken) or ("", None)
+        name, whole = _parameter_anew(program.sources, taken) or ("", None)
         if whole is None:
             return None  # its parameters are made another way: of a result, perhaps
-    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(sources, taken)}`"
+    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(program.sources, taken)}`"
     shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
     begins = "A layer that is made in a forward begins with new random weights at each call."
     if kind == "parameter":

@@ -10,6 +10,7 @@ from functools import lru_cache
 from graphdoc.evidence import Optimizer, Sign
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.program.proof import signs
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -149,13 +150,13 @@ def opening(sentence: str) -> str:
 
 # A cause that several signs speak for: the first of them whose story can be told.
 
-Story = Callable[[Sign], Finding | None]
-"""What tells a sign; None where it does not know enough to."""
+Story = Callable[[Program, Sign], Finding | None]
+"""What tells a sign of a run; None where it does not know enough to."""
 
 
-def first_told(seen: list[Sign], *stories: tuple[str, Story]) -> Finding | None:
+def first_told(program: Program, *stories: tuple[str, Story]) -> Finding | None:
     """The first finding in the order of the stories, each of which is for one kind of sign."""
-    told = (story(sign) for kind, story in stories for sign in signs(seen, kind))
+    told = (story(program, sign) for kind, story in stories for sign in signs(program.signs, kind))
     return next((finding for finding in told if finding is not None), None)
 
 

@@ -97,15 +97,14 @@ def recognise(program: Program) -> Finding | None:
 
 def _seen(program: Program) -> Finding | None:
     """What a run that went on has shown: whether a parameter learns is not as it was meant."""
-    sources, optimizers = program.sources, program.optimizers
     replaced = {s.optimizer for s in program.signs if s.kind == "held-stale"}  # GD707 says why it is so
     return first_told(
-        program.signs,
-        ("frozen-throughout", lambda s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
-        ("frozen-again", lambda s: missing_graph.frozen_again(sources, optimizers, s)),
-        ("frozen-throughout", lambda s: missing_graph.frozen_throughout(sources, optimizers, s)),
-        ("misspelled-flag", lambda s: missing_graph.misspelled_flag(sources, optimizers, s)),
-        ("flag-of-module", lambda s: missing_graph.flag_of_module(sources, optimizers, s)),
+        program,
+        ("frozen-throughout", lambda _, s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
+        ("frozen-again", missing_graph.frozen_again),
+        ("frozen-throughout", missing_graph.frozen_throughout),
+        ("misspelled-flag", missing_graph.misspelled_flag),
+        ("flag-of-module", missing_graph.flag_of_module),
     )
 
 

@@ -160,7 +160,7 @@ def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
     flat = first_sign(program.signs, "zero-derivative", "scale-alone")
     if flat is not None:
-        return zero_derivative(program.sources, program.optimizers, flat)
+        return zero_derivative(program, flat)
     cut = find_cut(program, "nondifferentiable")
     if cut is not None:
         sign = program.evidence.as_if  # of a term alone, the graph has told whether the draw is scored

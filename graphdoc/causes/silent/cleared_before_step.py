@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import LAST_ALONE, Frame, Optimizer, Sign
+from graphdoc.evidence import LAST_ALONE, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
@@ -55,13 +55,13 @@ def recognise(program: Program) -> Finding | None:
     sources, optimizers = program.sources, program.optimizers
     sign = first_sign(program.signs, "cleared-early")
     if sign is not None:
-        return _told(optimizers, sign)
+        return _told(program, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
     told = thrown_away(sources, optimizers, collecting) if collecting else None
     return told or first_told(
-        program.signs,
-        ("thrown-away", lambda s: _one_of_several(program, s)),
-        (LAST_ALONE, lambda s: _last_alone(program, s)),
+        program,
+        ("thrown-away", _one_of_several),
+        (LAST_ALONE, _last_alone),
     )
 
 
@@ -116,8 +116,8 @@ def _last_alone(program: Program, sign: Sign) -> Finding:
     )
 
 
-def _told(optimizers: list[Optimizer], sign: Sign) -> Finding:
-    name = optimizer_of(optimizers, sign)
+def _told(program: Program, sign: Sign) -> Finding:
+    name = optimizer_of(program.optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
     step = innermost_user([Frame(**f) for f in sign.facts.get("first", ())])

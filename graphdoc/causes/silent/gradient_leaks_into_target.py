@@ -67,27 +67,26 @@ values, and the gradient of the penalty reaches the parameters themselves.""",
 def recognise(program: Program) -> Finding | None:
     """The loss trains a network that is copied from another, or is it; or a comparison with itself, or with a copy that
     has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value."""
-    sources = program.sources
     return first_told(
-        program.signs,
-        (ITSELF, lambda s: _itself(sources, s)),
-        ("own-copy", lambda s: kept_reference(sources, s)),
-        ("own-self", lambda s: compared_with_itself(sources, s)),
-        ("detach-dropped", lambda s: dropped_detach(sources, s)),
-        ("baseline-trained", lambda s: trained_baseline(sources, s)),
-        ("same-network", lambda s: _same(sources, s)),
-        ("became-network", lambda s: _became(sources, s)),
-        ("target-trained", lambda s: _trained(sources, s)),
+        program,
+        (ITSELF, _itself),
+        ("own-copy", kept_reference),
+        ("own-self", compared_with_itself),
+        ("detach-dropped", dropped_detach),
+        ("baseline-trained", trained_baseline),
+        ("same-network", _same),
+        ("became-network", _became),
+        ("target-trained", _trained),
     )
 
 
-def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _trained(program: Program, sign: Sign) -> Finding | None:
     frame = spans.innermost(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
-    code = spans.code_at(sources, frame)
+    code = spans.code_at(program.sources, frame)
     copied = bool(sign.other)
     how = "is copied from" if copied else "follows"
     only = "be a copy of" if copied else "follow"
@@ -106,20 +105,20 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     )
 
 
-def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _itself(program: Program, sign: Sign) -> Finding | None:
     one = [f for f in sign.stack if f.user]
     two = [Frame(**f) for f in sign.facts["second"] if f["user"]]
     level = spans.shared_levels(one, two)
     if not level < min(len(one), len(two)):
         return None
     first, other = one[level], two[level]
-    code = spans.code_at(sources, first)
+    code = spans.code_at(program.sources, first)
     remedies = []
     if first.line != other.line:
         note = "The other side alone is differentiated, so the product with the Hessian is no longer zero."
         title = f"compute `{code}` at {spans.where(first)} under torch.no_grad()"
         remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": spans.place(first)}))
-    what = f"the same computation: `{spans.code_at(sources, other)}`"
+    what = f"the same computation: `{spans.code_at(program.sources, other)}`"
     return Finding(
         *likely(0.95),  # that no second derivative is left is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
@@ -135,21 +134,21 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     )
 
 
-def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _same(program: Program, sign: Sign) -> Finding | None:
     frame = spans.innermost_user(sign.stack)
-    call = bindings.call_at(sources, frame)
+    call = bindings.call_at(program.sources, frame)
     if frame is None or not is_method_call(call) or not call.args:
         return None
     name = bindings.text_of(call.func.value)
     given = call.args[0]
     source = _owner_of_state(given)
     if "rests" in sign.facts:
-        return _never_copied(sources, sign, name, source)
+        return _never_copied(program, sign, name, source)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
-    if not (_computes(sources, name) and _computes(sources, source)):
+    if not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None  # a second name, by which nothing is computed, gives no goal
-    bound = _bindings(sources, frame.file, name)
+    bound = _bindings(program.sources, frame.file, name)
     label = f"`{name}` and `{source}` are one network"
     remedies = [
         Remedy(
@@ -175,12 +174,12 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     )
 
 
-def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _became(program: Program, sign: Sign) -> Finding | None:
     """The assignment by which one name is given to the network of another one, while the training goes on."""
     name, source = _owner(sign.facts["was"]), _owner(sign.parameters)
     found = [
-        bindings.frame_of(sources, file, n.value)
-        for file, n in bindings.everywhere(sources, ast.Assign)
+        bindings.frame_of(program.sources, file, n.value)
+        for file, n in bindings.everywhere(program.sources, ast.Assign)
         if last_word(n.value) == source
         and any(last_word(t) == name for t in n.targets)
         and isinstance(n.value, ast.Name | ast.Attribute)
@@ -210,10 +209,10 @@ def _owner(parameters: list[str]) -> str:
     return common[-1] if common else ""
 
 
-def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> Finding | None:
+def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Finding | None:
     """A network that is copied into itself again and again, where its value is held constant for every loss."""
     frame = spans.innermost_user(sign.stack)
-    if frame is None or not source or not (_computes(sources, name) and _computes(sources, source)):
+    if frame is None or not source or not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None
     if source == name:
         if not sign.facts["rests"]:
@@ -225,10 +224,10 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
             title,
             said,
             spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds"),
-            remedies=_loads_another(sources, frame, name),
+            remedies=_loads_another(program.sources, frame, name),
             because="the parameters that were loaded are the network's own",
         )
-    bound = [f for f in _bindings(sources, frame.file, name) if spans.code_at(sources, f) == source]
+    bound = [f for f in _bindings(program.sources, frame.file, name) if spans.code_at(program.sources, f) == source]
     if sign.facts["rests"] or not bound:
         return None
     note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"

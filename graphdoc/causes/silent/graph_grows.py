@@ -56,7 +56,7 @@ average, one side of a condition."""
 def recognise(program: Program) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
     others = [s for s in program.signs if s.kind == "graph-grows" and not s.weak and not s.facts["list"]]
-    return first_told(program.signs, ("graph-grows", lambda s: _told(program.sources, s, others)))
+    return first_told(program, ("graph-grows", lambda _, s: _told(program.sources, s, others)))
 
 
 def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None:

@@ -54,7 +54,7 @@ of one more model.""",
 
 def recognise(program: Program) -> Finding | None:
     """What was loaded is the module's own, taken before a change, and the program does not change it by this name."""
-    return first_told(program.signs, ("restored-itself", lambda s: _told(program, s)))
+    return first_told(program, ("restored-itself", _told))
 
 
 def _told(program: Program, sign: Sign) -> Finding | None:

@@ -51,9 +51,7 @@ model.load_state_dict(best)""",
 
 def recognise(program: Program) -> Finding | None:
     """The parameters had their old bits again before the next step; or the rate was zero at every step."""
-    return first_told(
-        program.signs, (UNDONE, lambda s: _taken_back(program, s)), ("rate-zero", lambda s: _at_rest(program, s))
-    )
+    return first_told(program, (UNDONE, _taken_back), ("rate-zero", _at_rest))
 
 
 def _taken_back(program: Program, sign: Sign) -> Finding:

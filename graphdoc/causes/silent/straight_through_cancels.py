@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Cut, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
@@ -65,8 +65,7 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "cancelled")
     if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
         return None  # what cancels is no sum: a value divided by its own size, perhaps
-    tell = _equal if sign.facts.get("equal") else _told
-    return tell(program.sources, program.optimizers, sign)
+    return (_equal if sign.facts.get("equal") else _told)(program, sign)
 
 
 def _of_itself(sources: SourceTexts, sign: Sign) -> tuple[str, str] | None:
@@ -145,13 +144,13 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     )
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+def _told(program: Program, sign: Sign) -> Finding:
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []
     if inner is not None and outer is not None and inner.extent != outer.extent:
-        title = f"detach `{code_at(sources, inner)}`"
+        title = f"detach `{code_at(program.sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
@@ -169,19 +168,19 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
 
 
-def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _equal(program: Program, sign: Sign) -> Finding:
     """Both sides are made of the same parameters in the same way, further up: a ratio of a policy and itself."""
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     outer = innermost_user(sign.stack)
-    node = bindings.expression_at(sources, outer)
+    node = bindings.expression_at(program.sources, outer)
     remedies = []
     if outer is not None and isinstance(node, ast.BinOp):
-        old = bindings.frame_of(sources, outer.file, node.right)
+        old = bindings.frame_of(program.sources, outer.file, node.right)
         note = f"the gradient of {whose} is then that of `{bindings.text_of(node.left)}`"
         title = f"detach `{bindings.text_of(node.right)}`"
         open_ = "which of the two is to be a constant, is for you to say"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
-    code = code_at(sources, outer)
+    code = code_at(program.sources, outer)
     return Finding(
         0.94,
         _confidence(sign),

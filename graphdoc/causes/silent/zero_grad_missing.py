@@ -55,10 +55,10 @@ _OTHER_LOSS = (
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     told = first_told(
-        program.signs,
-        ("never-cleared", lambda s: _told(program, s)),
-        ("left-over", lambda s: _left_over(program, s)),
-        ("used-twice", lambda s: _used_twice(program, s)),
+        program,
+        ("never-cleared", _told),
+        ("left-over", _left_over),
+        ("used-twice", _used_twice),
     )
     # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
     # that was the same all the time, and that nothing else keeps.
