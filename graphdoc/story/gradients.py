@@ -24,7 +24,7 @@ from graphdoc.program.spans import code_at, innermost_user, place, short_code, s
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, only, parse_expression, plain_names
-from graphdoc.story.wording import as_called, folded, listing, optimizer_of
+from graphdoc.story.wording import as_called, folded, in_number, listing, optimizer_of
 
 OPTION = "--check-gradients"
 _PART = 0.01
@@ -267,7 +267,7 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
 
 def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     """An operator of a library of the user's own that has a kernel and no derivative."""
-    gets, they = ("gets", "it") if len(sign.parameters) == 1 else ("get", "they")
+    gets, they = in_number(len(sign.parameters) != 1, "get they")
     title = "register the derivative of the operator: `torch.library.register_autograd`"
     note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
     return Finding(
@@ -486,21 +486,19 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     if entered(program.sources, grad, outer, innermost_user(outer.stack)) is Entered.UNSEEN:
         return None
     whose = folded(sign.parameters)
-    one = len(sign.parameters) == 1
-    get, are, they = ("gets", "was", "it") if one else ("get", "were", "they")
+    get, are, they, them = in_number(len(sign.parameters) != 1, "get were they them")
     name = optimizer_of(program.optimizers, sign)
     code = short_code(program.sources, frame)
     return Finding(
         *Proof.STEPS.at(0.93),
         f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"The outer loss depends on {'it' if one else 'them'} only through this gradient, which has no graph without "
-        "`create_graph=True`.",
+        f"The outer loss depends on {them} only through this gradient, which has no graph without `create_graph=True`.",
         (
             span("cause", frame, "this gradient has no graph"),
             *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
         ),
         because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
-        f"call reached {'it' if one else 'them'}, and {they} got no gradient",
+        f"call reached {them}, and {they} got no gradient",
     )
 
 

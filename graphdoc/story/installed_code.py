@@ -27,7 +27,7 @@ from graphdoc.source.paths import words
 from graphdoc.story.gradients import moved_by
 from graphdoc.story.missing_graph import of_cut
 from graphdoc.story.overwrite import called, readable, saved_by
-from graphdoc.story.wording import as_called, folded
+from graphdoc.story.wording import as_called, folded, in_number
 
 MOST_DEEDS = 3
 SEEN = 0.5
@@ -346,7 +346,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
             f"{lost}"
         )
     else:
-        receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
+        receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
         cut_off = f"the graph is cut after {them}"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
         because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
@@ -357,11 +357,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
                 f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
             )
         if sign.facts.get("at_steps"):
-            has = "has" if len(sign.parameters) == 1 else "have"
             title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
-            because = (
-                f"{'it' if has == 'has' else 'they'} had none at each step of {their} optimizer that was looked at"
-            )
+            because = f"{they} had none at each step of {their} optimizer that was looked at"
     told = program.cuts[0] if program.cuts else None
     explanation = (
         f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."

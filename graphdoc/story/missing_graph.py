@@ -18,7 +18,7 @@ from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.source.paths import is_attribute, is_read
-from graphdoc.story.wording import all_told, as_called, folded, listing, optimizer_of
+from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
 """Which cut to believe where several meet in one loss.
@@ -442,14 +442,14 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     """The finding; it stands for whatever else keeps this loss from having a graph, which was so the last time too."""
     whose, one = folded(found.names), len(found.names) == 1
     freezing = list(learning.freezing_of(program.sources, sorted(found.names)))
-    was, them = ("was", "it") if one else ("were", "them")
+    was, them, are, their = in_number(not one, "were them are their")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
     return Finding(
         *Proof.STEPS.at(0.98, found.earlier is not None),
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
-        else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
+        else f"{whose} {are} still frozen where {their} own loss is computed",
         f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
         "own loss is computed.",
         (

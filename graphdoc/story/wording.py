@@ -105,6 +105,14 @@ def begins_small(title: str) -> str:
     return title[0].lower() + title[1:] if word else title
 
 
+_OF_ONE = {"are": "is", "were": "was", "have": "has", "carry": "carries", "they": "it", "them": "it", "their": "its"}
+
+
+def in_number(several: bool, words: str) -> list[str]:
+    """These words of a sentence on several things, or the same for one: ``are``, ``is``; ``get``, ``gets``."""
+    return words.split() if several else [_OF_ONE.get(word, f"{word}s") for word in words.split()]
+
+
 def listing(words: Iterable[str], most: int = 3) -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b and 4 more``."""
     every = list(dict.fromkeys(words))

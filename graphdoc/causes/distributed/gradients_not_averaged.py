@@ -9,7 +9,7 @@ from graphdoc.program.library_calls import library_calls, module_called, wrapper
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
     code="GD809",
@@ -145,7 +145,7 @@ def _unsharded(program: Program, sign: Sign) -> Finding | None:
     if frame is None or not calls or any("ignored_params" in text for text in program.sources.values()):
         return None
     name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "new parameters"
-    are, they = ("are", "they") if len(sign.parameters) != 1 else ("is", "it")
+    are, they = in_number(len(sign.parameters) != 1, "are they")
     note = "First add adapters, heads and whatever else is trained; then shard, and make the optimizer."
     return Finding(
         *likely(0.95),  # that they are later than the call is read off the groups, which lack them

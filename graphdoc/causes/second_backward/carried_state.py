@@ -17,7 +17,7 @@ from graphdoc.program.spans import moment, span, where
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import in_number, listing
 
 PAGE = Page(
     code="GD101",
@@ -110,14 +110,14 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         return _reset(program, reuse, resets)
     named = older_graph.names_of(reuse.carries)
     what = named or "A tensor"
-    carry = "carry" if older_graph.several(named) else "carries"
+    carry, their, them = in_number(older_graph.several(named), "carry their them")
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
     return Finding(
         *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven),
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with {'their' if older_graph.several(named) else 'its'} old graph. "
-        f"{_since(program, reuse)}. Detach {'them' if older_graph.several(named) else 'it'} once each iteration: "
+        f"earlier backward call, with {their} old graph. "
+        f"{_since(program, reuse)}. Detach {them} once each iteration: "
         "that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
@@ -134,7 +134,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
     named = older_graph.names_of(reuse.carries) or listing(f"`{r.path}`" for r in resets)
     recorded = all(r.node is not None for r in resets)
-    are, them = ("are", "them") if older_graph.several(named) else ("is", "it")
+    are, them = in_number(older_graph.several(named), "are them")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
     how = (
         "is an operation on the tensor as it was, so its graph stays"
@@ -182,7 +182,7 @@ def _since(program: Program, reuse: Reuse) -> str:
 
 
 def _because(program: Program, reuse: Reuse, what: str) -> str:
-    were, their = ("were", "their") if older_graph.several(what) else ("was", "its")
+    were, their = in_number(older_graph.several(what), "were their")
     if older_graph.stepped_since(program, reuse):
         return f"{what} {were} computed {older_graph.before(reuse)} and never detached; {older_graph.STEPPED}"
     if reuse.kept_behind and reuse.freeing is not None:

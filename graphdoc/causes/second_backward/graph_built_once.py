@@ -17,7 +17,7 @@ from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import folded, listing
+from graphdoc.story.wording import folded, in_number, listing
 
 ONCE = "computed once, with a graph that serves one backward call"
 KEPT = "set once, to what has a graph that serves one backward call"
@@ -99,7 +99,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         return _unseen(program, reuse, named)
     apart = older_graph.kept_apart(reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
-    it, were = ("they", "were") if " and " in named else ("it", "was")
+    it, were = in_number(older_graph.several(named), "they were")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
         *Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line),
@@ -116,10 +116,10 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
     """Nothing of it had to be freed, so PyTorch goes through it again and again."""
     owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
-    whose = folded(reuse.behind, 2) or "the parameters"
+    whose, [were] = folded(reuse.behind, 2) or "the parameters", in_number(older_graph.several(named), "were")
     return Finding(
         *Proof.STEPS.at(0.95),
-        f"{named or 'a value'} {'were' if ' and ' in named else 'was'} computed once: the loss sees no step of {whose}",
+        f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}",
         f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
         "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
         _places(program, reuse, apart=False),

@@ -14,7 +14,7 @@ from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, in_number
 
 PAGE = Page(
     code="GD102",
@@ -103,19 +103,17 @@ def recognise(program: Program) -> Finding | None:
 def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = reuse.lost
     named = older_graph.names_of(reuse.carries, 2)
-    their, them, were = (
-        ("their", "them", "were") if older_graph.several(named) or "…" in named else ("its", "it", "was")
-    )
+    their, them, were = in_number(older_graph.several(named) or "…" in named, "their them were")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
     since = "an earlier update has freed that graph" if reuse.used_up else older_graph.STEPPED
     one = len(reuse.carries) == 1
-    they, was, it, its = ("it", "was", "it", "its") if one else ("they", "were", "them", "their")
+    they, are, was, it, its = in_number(not one, "they are were them their")
     what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
     advice = (
         f"Detached, {they} would leave {folded(missing)} without any gradient: keep what {they} {was} computed from, "
         f"and compute {it} again in each update."
         if missing
-        else f"{they.capitalize()} {'is' if one else 'are'} data for the updates: store {it} without {its} graph."
+        else f"{they.capitalize()} {are} data for the updates: store {it} without {its} graph."
     )
     return Finding(
         *likely(0.9),
@@ -129,7 +127,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{what} made {older_graph.before(reuse)}"
-        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
+        + (f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
         + older_graph.cloned(program, reuse),
     )
 
@@ -138,8 +136,8 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
     what = older_graph.names_of(reuse.carries) or "A value"
     many = older_graph.several(what)
-    are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
-    them, it = ("them", "they are constants") if many else ("it", "it is a constant")
+    are, were, hold, its, them = in_number(many, "are were hold their them")
+    it = "they are constants" if many else "it is a constant"
     return _data(
         program,
         reuse,
@@ -155,7 +153,7 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
     what = older_graph.names_of(reuse.carries, 2) or "A value"
-    has, was, its = ("have", "were", "their") if older_graph.several(what) else ("has", "was", "its")
+    has, was, its = in_number(older_graph.several(what), "have were their")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
     return _data(
         program,

@@ -126,7 +126,7 @@ def _untied(program: Program, sign: Sign) -> Finding | None:
     ]
     if any(n not in held and n not in mine for n in trained):
         return None  # not given as a whole
-    whose = folded(mine)
+    whose, them = folded(mine), "it" if len(mine) == 1 else "them"
     frame = bindings.frame_of(program.sources, making.file, change)
     return Finding(
         *Proof.STEPS.at(0.93),
@@ -140,7 +140,7 @@ def _untied(program: Program, sign: Sign) -> Finding | None:
         ),
         remedies=tuple(_remedy(program.sources, making, change, name, whose)),
         because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
-        f"{'it' if len(mine) == 1 else 'them'}, and nothing has changed {'it' if len(mine) == 1 else 'them'}",
+        f"{them}, and nothing has changed {them}",
     )
 
 

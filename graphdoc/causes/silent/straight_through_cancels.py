@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import last_word
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
     code="GD711",
@@ -126,8 +126,8 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     if at is None or sign is None:
         return None
     names = cut.behind or sign.parameters
-    whose, get, they = folded(names), "gets" if len(names) == 1 else "get", "it" if len(names) == 1 else "they"
-    note = f"{whose} {'receives' if len(names) == 1 else 'receive'} the gradient of the sum through `{value}`"
+    whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")
+    note = f"{whose} {receive} the gradient of the sum through `{value}`"
     return Finding(
         *likely(0.97),  # that no gradient comes through is seen; that one should is what such a sum is written for
         f"an estimator detaches both its parts: {whose} {get} no gradient",
@@ -138,8 +138,7 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
             *span_of("related", sign.stack, f"sends nothing to {whose}"),
         ),
         remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
-        because=f"at {sign.count} steps {whose} {'was' if len(names) == 1 else 'were'} moved and the loss moved, and "
-        f"{they} got no gradient",
+        because=f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient",
         covers="GD3",
     )
 
