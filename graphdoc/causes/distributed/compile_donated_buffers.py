@@ -55,10 +55,8 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 
 def recognise(program: Program) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    return _told(program) if program.message("aot-donated-buffers") is not None else None
-
-
-def _told(program: Program) -> Finding:
+    if program.message("aot-donated-buffers") is None:
+        return None
     frame = program.raised_at
     event = program.failing
     call = bindings.call_at(program.sources, frame)
