@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Role, Span
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
@@ -20,7 +20,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
-from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, short_code, span, span_of, where
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, only, parse_expression, plain_names
@@ -389,9 +389,8 @@ def _let_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
     if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
         return ()
     note = f"the gradient of {whose} is then as if `{code}` had changed nothing"
-    at = innermost_user(sign.stack)
-    args = {"place": place(at)} if at is not None else {}
-    return (Remedy("straight_through", "send the gradient straight through it", "unsafe", note, args),) if at else ()
+    title = "send the gradient straight through it"
+    return remedy_at(innermost_user(sign.stack), "straight_through", title, "unsafe", note)
 
 
 # What is told of an input that the graph of an output does not lead to.
@@ -684,12 +683,9 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 
 def _remedies(sources: SourceTexts, factors: list[Frame], note: str) -> tuple[Remedy, ...]:
-    args = [{"place": place(f), "constant": True} for f in factors]
-    code = code_at(sources, factors[0])
-    if len(args) == 1:
-        return (Remedy("detach_expression", f"detach `{code}`", "unsafe", note, args[0]),)
-    edits = [{"kind": "detach_expression", "args": a} for a in args]
-    return (Remedy("several", f"detach `{code}` in each product", "unsafe", note, {"edits": edits}),)
+    edits = [edit_at("detach_expression", f, constant=True) for f in factors]
+    title = f"detach `{code_at(sources, factors[0])}`" + " in each product" * (len(edits) > 1)
+    return tuple(together(edits, title, "unsafe", note))
 
 
 # Telling gradients that were to add up over several batches, and are cleared before each.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.evidence import Cut, Frame, Parameter, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at
+from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at, together
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.exception import NO_GRAPH, message_of
@@ -359,14 +359,13 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
 def _kept_unfrozen(sources: SourceTexts, override: learning.TrainOverride) -> tuple[Remedy, ...]:
     if not override.call or override.init_end is None:
         return ()
-    deletion = {"place": place(override.frame(sources, override.statement))}
+    at = override.frame(sources, override.statement)
     if override.frozen_once:
         note = "it is frozen when it is made, and what is unfrozen later stays so"
-        return (Remedy("delete_statement", "freeze it in `__init__` only", "unsafe", note, deletion),)
-    addition = {"place": place(override.frame(sources, override.init_end)), "statement": override.call}
-    edits = [{"kind": "delete_statement", "args": deletion}, {"kind": "add_statement", "args": addition}]
-    note = "what is unfrozen later stays so"
-    return (Remedy("several", "freeze once, when the module is made", "unsafe", note, {"edits": edits}),)
+        return remedy_at(at, "delete_statement", "freeze it in `__init__` only", "unsafe", note)
+    added = edit_at("add_statement", override.frame(sources, override.init_end), statement=override.call)
+    edits, note = [edit_at("delete_statement", at), added], "what is unfrozen later stays so"
+    return tuple(together(edits, "freeze once, when the module is made", "unsafe", note))
 
 
 # Telling of a forward whose parameters were all frozen: of the whole loss, or of what was seen to go into it.
@@ -414,9 +413,7 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
     text = bindings.text_of(found[0][1].targets[0])
     edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
-    remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])
-    if len(edits) > 1:
-        remedy = Remedy("several", f"spell each `{FLAG}`", "unsafe", _note(value), {"edits": edits})
+    title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
     return Finding(
         *Proof.SOURCE.at(0.92),
         f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
@@ -425,7 +422,7 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
             *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
             *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
         ),
-        remedies=(remedy,),
+        remedies=tuple(together(edits, title, "unsafe", _note(value))),
         because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
         f"{whose}",
     )

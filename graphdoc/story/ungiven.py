@@ -128,9 +128,8 @@ def written_nowhere(program: Program, sign: Sign) -> Finding | None:
 def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
     if not found.handed or found.following is None:
         return ()
-    args = {"place": place(found.following), "statement": found.handed, "before": True}
-    note = f"{name} updates {whose} as well"
-    return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
+    title, note = f"hand over this group too: `{found.handed}`", f"{name} updates {whose} as well"
+    return remedy_at(found.following, "add_statement", title, "unsafe", note, statement=found.handed, before=True)
 
 
 # Telling an optimizer that was given a network which another one has, in the place of its own.

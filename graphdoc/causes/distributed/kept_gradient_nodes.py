@@ -6,12 +6,12 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program.bindings import frame_of, source_at, statement_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely, signs
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.source.paths import only
 from graphdoc.story.wording import folded, listing
 
@@ -110,8 +110,8 @@ def _remedies(
     after = _before_last(sources, made, at)
     if after is not None and not inside and all(n.isidentifier() for n in names):
         gone = f"del {', '.join(names)}"
-        args = {"place": place(after), "statement": gone, "before": True}
-        return (Remedy("add_statement", f"let the old graph go: `{gone}`", "unsafe", _OFF, args),)
+        title = f"let the old graph go: `{gone}`"
+        return remedy_at(after, "add_statement", title, "unsafe", _OFF, statement=gone, before=True)
     title = f"keep what is in {listing(f'`{n}`' for n in names)} without its graph: `.detach()`"
     return (Remedy("detach_expression", title, "display", _OFF),)
 

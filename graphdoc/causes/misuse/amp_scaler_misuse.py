@@ -197,8 +197,8 @@ def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
 
 def _cleared_later(clear: Frame, backward: Frame) -> tuple[Remedy, ...]:
     note = "The step then uses the gradients of this loss."
-    args = {"place": place(clear), "before": place(backward)}
-    return (Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args),)
+    title = "clear the gradients before the backward call"
+    return remedy_at(clear, "move_statement", title, "unsafe", note, before=place(backward))
 
 
 def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:

@@ -261,9 +261,9 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
         return ()
     other = others.pop()
     given = bindings.frame_of(sources, frame.file, here.args[0])
-    args = {"place": spans.place(given), "inside": True, "operand": name, "name": other}
+    title = f"load the state of `{other}`"
     note = f"`{name}` becomes a copy of `{other}` again, as this file makes it elsewhere"
-    return (Remedy("use_instead", f"load the state of `{other}`", "unsafe", note, args),)
+    return remedy_at(given, "use_instead", title, "unsafe", note, inside=True, operand=name, name=other)
 
 
 def _owner_of_state(node: ast.expr) -> str:
