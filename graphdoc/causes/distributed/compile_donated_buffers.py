@@ -55,8 +55,10 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 
 def recognise(program: Program) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    if program.message("aot-donated-buffers") is None:
-        return None
+    return _told(program) if program.message("aot-donated-buffers") is not None else None
+
+
+def _told(program: Program) -> Finding:
     frame = program.raised_at
     event = program.failing
     call = bindings.call_at(program.sources, frame)

@@ -52,8 +52,10 @@ crosses its boundary twice.""",
 
 def recognise(program: Program) -> Finding | None:
     """The compiled node's own refusal; the place is where the model was compiled."""
-    if program.message("aot-double-backward", "compile-higher-order") is None:
-        return None
+    return _told(program) if program.message("aot-double-backward", "compile-higher-order") is not None else None
+
+
+def _told(program: Program) -> Finding:
     compiled = library_calls(program.sources, "compile")
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""

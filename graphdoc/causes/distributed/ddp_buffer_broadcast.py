@@ -75,8 +75,10 @@ def recognise(program: Program) -> Finding | None:
     if program.evidence.from_text or program.message(*VERSION) is None:
         return None
     stale = next((s for s in program.evidence.stale if s.tensor.kind in ("buffer", "unknown") and _by_ddp(s)), None)
-    if stale is None:
-        return None
+    return _told(program, stale) if stale is not None else None
+
+
+def _told(program: Program, stale: Stale) -> Finding:
     name = stale.tensor.name or "a buffer"
     write = next((w for w in stale.writes if _ddp_frames(w.stack)), None)
     node = program.node(stale.node)

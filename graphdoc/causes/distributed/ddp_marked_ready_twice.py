@@ -68,8 +68,10 @@ def recognise(program: Program) -> Finding | None:
 
     Certain where the exception came out of the backward that the reentrant checkpoint runs inside.
     """
-    if program.message("ddp-marked-ready-twice") is None:
-        return None
+    return _told(program) if program.message("ddp-marked-ready-twice") is not None else None
+
+
+def _told(program: Program) -> Finding:
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
     outside = _outside(program.sources)

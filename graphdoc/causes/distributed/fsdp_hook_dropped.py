@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.in_place_writes import is_statement, target_of
-from graphdoc.program.installed import builders, dropped_hook
+from graphdoc.program.installed import DroppedHook, builders, dropped_hook
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, moment, span, where
@@ -61,8 +61,10 @@ registered on what the module returns at last.""",
 def recognise(program: Program) -> Finding | None:
     """The hook did not run, and what the module had returned was written from outside."""
     found = dropped_hook(program.evidence.extras, program.evidence.nodes)
-    if found is None:
-        return None
+    return _told(program, found) if found is not None else None
+
+
+def _told(program: Program, found: DroppedHook) -> Finding | None:
     frame = innermost_user(found.write.stack)
     assert frame is not None
     visible = is_statement(program.sources, frame)

@@ -75,8 +75,10 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 
 def recognise(program: Program) -> Finding | None:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    if program.message("deepcopy-non-leaf") is None:
-        return None
+    return _told(program) if program.message("deepcopy-non-leaf") is not None else None
+
+
+def _told(program: Program) -> Finding:
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)

@@ -54,8 +54,14 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is None:
-        return None
+    return (
+        _told(program)
+        if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is not None
+        else None
+    )
+
+
+def _told(program: Program) -> Finding:
     frame = program.raised_at
     name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
     marks = span_of("cause", frame, "whole numbers cannot require gradients")

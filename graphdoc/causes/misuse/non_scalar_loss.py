@@ -73,8 +73,10 @@ def recognise(program: Program) -> Finding | None:
         return _misfit(program, shapes.fields)
     if program.message("grad-implicit-real-scalar") is not None:
         return _of_complex(program)
-    if program.message("grad-implicit-scalar") is None:
-        return None
+    return _told(program) if program.message("grad-implicit-scalar") is not None else None
+
+
+def _told(program: Program) -> Finding:
     frame = program.raised_at
     output, inner = _output(program.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""

@@ -59,8 +59,10 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    if program.message("numpy-requires-grad", "legacy-variable-numpy") is None:
-        return None
+    return _told(program) if program.message("numpy-requires-grad", "legacy-variable-numpy") is not None else None
+
+
+def _told(program: Program) -> Finding:
     frame = program.raised_at
     code = code_at(program.sources, frame)
     marks = span_of("cause", frame, "NumPy gets a tensor that requires gradients here")

@@ -57,8 +57,10 @@ optimizer steps those parameters by a gradient of zero: momentum and weight deca
 def recognise(program: Program) -> Finding | None:
     """A failure on None right where ``.grad`` of a known parameter is read, and why nothing has filled it."""
     unset = unset_gradient(program)
-    if unset is None:
-        return None
+    return _told(program, unset) if unset is not None else None
+
+
+def _told(program: Program, unset: Unset) -> Finding:
     had = unset.why is Why.CLEARED or (unset.why is Why.LEFT_OUT and unset.last is not None)
     clear = unset.clear.stack if unset.clear is not None and had else []
     early = unset.why is Why.CLEARED and innermost_user(clear) is not None

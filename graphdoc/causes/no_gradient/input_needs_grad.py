@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Parameter, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import unset_gradient
@@ -77,8 +77,10 @@ def recognise(program: Program) -> Finding | None:
     if program.met_none:
         return _missing_grad(program)
     cut = find_cut(program, "input")
-    if cut is None:
-        return None
+    return _told(program, cut) if cut is not None else None
+
+
+def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     if learners := meant_to_learn(program):
         return forgotten_flag(program, learners, strength, required(program.sources, learners))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_limits import shortened
 from graphdoc.program.observed import Program
@@ -48,8 +49,10 @@ keeps what was rounded off, needs less memory. A larger learning rate helps only
 def recognise(program: Program) -> Finding | None:
     """Nearly all elements were the same numbers before and after each step that was compared."""
     sign = first_sign(program.signs, "rounded-away")
-    if sign is None:
-        return None
+    return _told(program, sign) if sign is not None else None
+
+
+def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     whose = folded(sign.parameters) or f"what {name} holds"
     dtype, rate, apart = str(sign.facts["dtype"]), float(sign.facts["rate"]), float(sign.facts["apart"])
