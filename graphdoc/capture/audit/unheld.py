@@ -168,7 +168,8 @@ def _values_of(parameter: Any) -> Any:
 
 
 class Unheld(Watch):
-    """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
+    """``held-stale``: an optimizer's parameters belong to no module any more (``facts["gone"]``), or they get nothing,
+    and others of the same shapes do. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
     gradients alone; ``facts["place"]`` is ``"added"`` where it bounds others too and nothing ever clears these.
     ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
@@ -380,7 +381,7 @@ class Unheld(Watch):
                     if not in_place:
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place)
+                        self._tell("held-stale", seen, in_place, facts={"gone": bool(gone)})
                     return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
@@ -442,9 +443,8 @@ class Unheld(Watch):
         behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
         if found is not None and behind is not None:
             self._audit.snapshot()
-            self._tell("unheld-bounded", behind, {i: mine[i] for i in found[1]}, other=found[0])
-            for sign in self._found:
-                sign.facts = {"place": "added"}
+            weighing = {i: mine[i] for i in found[1]}
+            self._tell("unheld-bounded", behind, weighing, other=found[0], facts={"place": "added"})
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
@@ -469,9 +469,7 @@ class Unheld(Watch):
             place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
             self._audit.snapshot()
-            self._tell("unheld-fresh", beside, mine)
-            for sign in self._found:
-                sign.facts["place"] = place
+            self._tell("unheld-fresh", beside, mine, facts={"place": place})
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -575,6 +573,7 @@ class Unheld(Watch):
         weighing: dict[int, Any],
         whole: dict[int, Any] | None = None,
         other: list[Frame] | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         audit = self._audit
         assert self._noted is not None
@@ -584,7 +583,7 @@ class Unheld(Watch):
             return
         stack = self._call(self._noted)
         sign = Sign(kind, stack, other or [], parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
-        sign.facts = {"weights": names} if whole else {}
+        sign.facts = {"weights": names} if whole else facts or {}
         self._found.append(sign)
         self._told = list(weighing)
         audit.tell_early()

@@ -88,16 +88,16 @@ def _told(program: Program, sign: Sign) -> Finding:
     spans += span_of(
         "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )
-    what = "holds none of the parameters that get gradients"
+    what = "holds what the model no longer has"
     why = (
-        "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of this "
-        "one before it was replaced."
+        "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
+        "which get no gradient."
     )
-    if change is not None or later is not None:
-        what = "holds what the model no longer has"
+    if change is None and later is None and not sign.facts.get("gone", True):
+        what = "holds none of the parameters that get gradients"
         why = (
-            "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old "
-            "ones, which get no gradient."
+            "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
+            "this one before it was replaced."
         )
     return Finding(
         0.97,

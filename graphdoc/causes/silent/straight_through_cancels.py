@@ -203,7 +203,8 @@ def _confidence(sign: Sign) -> Confidence:
 
 
 def _receives(sign: Sign, whose: str) -> str:
-    return f"{whose} learn by the other terms alone" if "term" in sign.facts else f"{whose} only receive zeros"
+    s = "s" * (len(sign.parameters) == 1)
+    return f"{whose} learn{s} by other terms alone" if "term" in sign.facts else f"{whose} only receive zeros"
 
 
 def _sends(sign: Sign, whose: str) -> str:
