@@ -25,7 +25,7 @@ from graphdoc.program.cuts import is_meant
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
-from graphdoc.program.spans import innermost_user, line_text
+from graphdoc.program.spans import in_whole_lines, innermost_user, line_text
 from graphdoc.project import settings_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.alongside import with_cover_ups, with_leftovers_cleared
@@ -88,6 +88,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             if finding is not None:
                 finding = retold(program, assign(program, cause.slug, finding), cause.families)
                 finding = with_cover_ups(evidence.sources, evidence.as_if, with_leftovers_cleared(program, finding))
+                finding = replace(finding, spans=in_whole_lines(evidence.sources, finding.spans))
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue

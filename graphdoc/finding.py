@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphdoc.evidence import Frame
 from graphdoc.model import COMPLETE, Confidence, Safety, Span
+from graphdoc.program.spans import place
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,20 @@ class Remedy:
     def parts(self) -> list[dict[str, Any]]:
         """The edits that it asks for, each with its ``kind`` and ``args``: its own one, or those of ``several``."""
         return list(self.args["edits"]) if self.kind == "several" else [{"kind": self.kind, "args": dict(self.args)}]
+
+
+def remedy_at(
+    frame: Frame | None, kind: str, title: str, safety: Safety, note: str = "", **args: Any
+) -> tuple[Remedy, ...]:
+    """One remedy whose ``place`` is the frame's, or none where there is no frame."""
+    if frame is None:
+        return ()
+    return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
+
+
+def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
+    """One edit of a fix that makes several: its kind and arguments, of which ``place`` is the frame's."""
+    return {"kind": kind, "args": {"place": place(frame), **args}}
 
 
 def each_once(edits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

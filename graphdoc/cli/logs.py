@@ -14,7 +14,7 @@ from graphdoc.messages import Failure, evidence_from
 from graphdoc.messages.ways_out import way_out
 from graphdoc.model import Confidence, Diagnosis, Report, Run, Span
 from graphdoc.processes import as_ranks
-from graphdoc.program.spans import span
+from graphdoc.program.spans import in_whole_lines, span_of
 from graphdoc.render.text import flat
 
 _MOST = 5
@@ -131,7 +131,7 @@ def _possible(sources: SourceTexts, failure: Failure) -> tuple[Diagnosis, ...]:
     if match is None or match.kind != "error":
         return ()
     place = failure.place
-    spans = (span("failed", place, "noticed here", sources),) if place else ()
+    spans = in_whole_lines(sources, span_of("failed", place, "noticed here"))
     by_slug = {cause.slug: cause for cause in all_causes()}
     causes = [by_slug[slug] for slug in match.causes if slug in by_slug]
     return tuple(

@@ -135,9 +135,9 @@ def _traced(message: str, sources: SourceTexts) -> Frame | None:
     return found
 
 
-def raised_span(sources: SourceTexts, raised: Raised | None, label: str) -> tuple[Span, ...]:
+def raised_span(raised: Raised | None, label: str) -> tuple[Span, ...]:
     """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
-    return span_of("failed", raised.stack, label, sources) if raised else ()
+    return span_of("failed", raised.stack, label) if raised else ()
 
 
 def events_before_failure(events: list[Event], failing_call: Event | None) -> list[Event]:

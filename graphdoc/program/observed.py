@@ -366,7 +366,7 @@ class Program:
 
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
-        return exception.raised_span(self.sources, self.evidence.raised, label)
+        return exception.raised_span(self.evidence.raised, label)
 
     def weight(self, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
         """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""

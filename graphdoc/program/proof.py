@@ -46,6 +46,20 @@ class Proof(Enum):
         """The confidence of a finding that is only told where the fact was found."""
         return self.where(True)
 
+    def at(self, strength: float, holds: bool = True) -> tuple[float, Confidence]:
+        """How much a finding of this strength counts, and how sure it is."""
+        return strength, self.where(holds)
+
+
+def likely(strength: float) -> tuple[float, Confidence]:
+    """The same for a finding that no fact of the run proves."""
+    return strength, "likely"
+
+
+def possible(strength: float) -> tuple[float, Confidence]:
+    """The same for one of several reasons."""
+    return strength, "possible"
+
 
 # What was seen in a run that went on: the signs of one kind, and whose they are.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
@@ -54,34 +54,36 @@ def moment(of: Node | Event | None) -> Moment | None:
     return (of.sequence, of.index if isinstance(of, Event) else _AFTER_CALLS)
 
 
-def span(
-    role: Role, frame: Frame, label: str = "", sources: SourceTexts | None = None, when: Moment | None = None
-) -> Span:
+def span(role: Role, frame: Frame, label: str = "", when: Moment | None = None) -> Span:
     """The frame's place as a span; the file stays as the frame names it.
 
-    A frame without columns gives the whole line where ``sources`` holds its file, and otherwise an empty span at
-    column 1 (``column == end_column``), which stands for the whole line.
+    A frame without columns gives an empty span at column 1 (``column == end_column``), which stands for the whole line;
+    ``in_whole_lines`` makes it that.
     """
     if frame.column > 0:
         end_line = frame.end_line or frame.line
         end_column = frame.end_column or frame.column
         return Span(role, frame.file, frame.line, frame.column, end_line, end_column, label, when)
-    raw = _raw_line(sources, frame) if sources else ""
-    text = raw.strip()
-    column = len(raw) - len(raw.lstrip()) + 1 if text else 1
-    return Span(role, frame.file, frame.line, column, frame.line, column + len(text), label, when)
+    return Span(role, frame.file, frame.line, 1, frame.line, 1, label, when)
 
 
 def span_of(
-    role: Role,
-    stack: Sequence[Frame],
-    label: str = "",
-    sources: SourceTexts | None = None,
-    when: Moment | None = None,
+    role: Role, at: Sequence[Frame] | Frame | None, label: str = "", when: Moment | None = None
 ) -> tuple[Span, ...]:
-    """The place of a stack (its innermost user frame) as a tuple of one span, or of none for an empty stack."""
-    frame = innermost(stack)
-    return (span(role, frame, label, sources, when),) if frame else ()
+    """The place of a frame, or of a stack (its innermost user frame), as a tuple of one span; of none for nothing."""
+    frame = at if isinstance(at, Frame) else innermost(at or ())
+    return (span(role, frame, label, when),) if frame else ()
+
+
+def in_whole_lines(sources: SourceTexts, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans, those that stand for a line from its first to its last character, where the source is kept."""
+    out = []
+    for one in spans:
+        raw = _raw_line(sources, one) if (one.column, one.end_column) == (1, 1) else ""
+        text = raw.strip()
+        first = len(raw) - len(raw.lstrip()) + 1
+        out.append(replace(one, column=first, end_column=first + len(text)) if text else one)
+    return tuple(out)
 
 
 def place(frame: Frame) -> dict[str, object]:
@@ -134,8 +136,8 @@ def short_code(sources: SourceTexts, frame: Frame | None) -> str:
     return code if len(code) <= LONGEST else ""
 
 
-def _raw_line(sources: SourceTexts | None, frame: Frame) -> str:
-    lines = sources.get(frame.file, "").splitlines() if sources else []
+def _raw_line(sources: SourceTexts, frame: Frame | Span) -> str:
+    lines = sources.get(frame.file, "").splitlines()
     return lines[frame.line - 1] if 1 <= frame.line <= len(lines) else ""
 
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.model import Safety
 from graphdoc.program.bindings import expression_at
 from graphdoc.program.cuts import cover_ups
 from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, place, user_line, where
-from graphdoc.remedies.fix_places import applies, edit_at, frame_at
+from graphdoc.program.spans import innermost_user, user_line, where
+from graphdoc.remedies.fix_places import applies, frame_at
 from graphdoc.source.paths import words
 from graphdoc.story.wording import listing
 
@@ -120,7 +120,7 @@ def with_cover_ups(sources: SourceTexts, as_if: Sign | None, finding: Finding) -
     covers = cover_ups(sources, as_if) if sign is not None and sign.kind == "covered-loss" else []
     if not covers:
         return finding
-    deletions = [{"kind": "delete_statement", "args": {"place": place(f)}} for f in covers]
+    deletions = [edit_at("delete_statement", f) for f in covers]
     both = [
         replace(
             r,
@@ -141,10 +141,7 @@ def with_flag_dropped(
     sources: SourceTexts, events: list[Event], found: Overwrite, remedies: list[Remedy]
 ) -> list[Remedy]:
     """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
-    drops = [
-        {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
-        for f in flagged_calls(sources, events, found)
-    ]
+    drops = [edit_at("drop_keyword", f, name="retain_graph") for f in flagged_calls(sources, events, found)]
     if not drops:
         return remedies
     out = []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Parameter, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import carried_names, expression_values
 from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
 from graphdoc.program.carried_names import Carried
@@ -29,7 +29,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.constant_value import constant_at_use, constant_note, leaves_nothing, tuple_of
-from graphdoc.remedies.fix_places import edit_at, frame_at, left_open, remedy_at
+from graphdoc.remedies.fix_places import frame_at, left_open
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,

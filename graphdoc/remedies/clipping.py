@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.bindings import source_at
@@ -57,9 +57,7 @@ def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     texts = [f"{_utils(program.sources, step)}.clip_grad_norm_({parameters}, {USUAL})"]
     if scaler:
         texts.insert(0, f"{scaler[0]}.unscale_({scaler[1]})")
-    edits: list[dict[str, Any]] = [
-        {"kind": "add_statement", "args": {"place": place(step), "statement": t, "before": True}} for t in texts
-    ]
+    edits: list[dict[str, Any]] = [edit_at("add_statement", step, statement=t, before=True) for t in texts]
     note = "The direction of each step's gradient is kept, its length is bounded."
     title = "Clip the norm of the gradients before the step"
     return tuple(together(edits, title, "unsafe", note))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
-from graphdoc.finding import Remedy, each_once, together
+from graphdoc.finding import Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.program import carried_names, overwrites
 from graphdoc.program.bindings import (
     assignments,
@@ -34,7 +34,7 @@ from graphdoc.program.expression_values import (
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
-from graphdoc.remedies.fix_places import edit_at, frame_at, one_a_statement, remedy_at
+from graphdoc.remedies.fix_places import frame_at, one_a_statement
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_read, key, pairs

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.model import Safety
 from graphdoc.program.bindings import source_at, statement_at
 from graphdoc.program.spans import place, where
@@ -16,20 +16,6 @@ from graphdoc.source.edits import spot
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Edit, Instead, Place
-
-
-def remedy_at(
-    frame: Frame | None, kind: str, title: str, safety: Safety, note: str = "", **args: Any
-) -> tuple[Remedy, ...]:
-    """One remedy whose ``place`` is the frame's, or none where there is no frame or no column is known."""
-    if frame is None:
-        return ()
-    return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
-
-
-def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
-    """One edit of a fix that makes several: its kind and arguments, of which ``place`` is the frame's."""
-    return {"kind": kind, "args": {"place": place(frame), **args}}
 
 
 def frame_at(edit: Mapping[str, Any]) -> Frame:

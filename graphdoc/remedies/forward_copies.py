@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, SourceTexts, Stale
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.fixes.program_slices import lift, made_of, reads
 from graphdoc.program.bindings import source_at, text_of
 from graphdoc.program.carried_names import bound_names
@@ -16,7 +16,7 @@ from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import depth, in_function, innermost_user, place, shared_levels, where
+from graphdoc.program.spans import depth, in_function, innermost_user, shared_levels, where
 from graphdoc.program.update_function import Scene, scene, stale_forwards
 from graphdoc.remedies.fix_places import again_behind, applies, listed_lines
 from graphdoc.source.effects import another_each_time
@@ -68,12 +68,12 @@ def _clone_edit(
     for frame, inner in pairwise(stack if of_module else ()):
         users += frame.user
         if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
-            return {"kind": "clone_parameters", "args": {"place": place(frame), **untied}}, frame
+            return edit_at("clone_parameters", frame, **untied), frame
     frame_ = innermost_user(stack)
     names = operands_named(run.sources, frame_, stale.tensor.name)
     if frame_ is None or not names:
         return None, None
-    return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_
+    return edit_at("clone_expression", frame_, operands=names), frame_
 
 
 # A forward pass that is data for the loss which fails: taken detached, and only what follows it runs again.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.fixes.conversions import MAKERS, SIZED
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Unset, Why
@@ -19,7 +19,7 @@ from graphdoc.program.custom_functions import InputGradients, Used, class_of_kep
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost, place, tensor_named, user_line, where
-from graphdoc.remedies.fix_places import remedy_at, to_finish
+from graphdoc.remedies.fix_places import to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import each, is_method_call, receiver_of, walked

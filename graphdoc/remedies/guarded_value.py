@@ -7,13 +7,13 @@ from itertools import takewhile
 from typing import Any
 
 from graphdoc.evidence import Frame
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, edit_at, remedy_at
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.number_limits import POSITIVE, above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
-from graphdoc.remedies.fix_places import applies, edit_at, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.source.expressions import name_of, position_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_read, parse_expression

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale, node_with
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.fixes.program_slices import lift
 from graphdoc.model import Safety
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
@@ -62,9 +62,7 @@ def instead_of_writing(run: Evidence, found: Overwrite) -> list[Remedy]:
     ):
         return []
     edits = [
-        {"kind": "out_of_place", "args": {"place": place(frame), "caller": True}}
-        for w in found.writers
-        for frame in write_places(run.sources, w)
+        edit_at("out_of_place", frame, caller=True) for w in found.writers for frame in write_places(run.sources, w)
     ]
     lines = ", ".join(dict.fromkeys(where(w.frame) for w in found.writers[:4] if w.frame is not None))
     note = f"The result is computed in a tensor of its own, and `{found.stale.tensor.name}` keeps its values."
@@ -87,8 +85,8 @@ def _instead(run: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy], li
         container = {"container": True} if entry or target_of(run, w.frame).path.endswith("]") else {}
         caller = {"caller": True} if _gives_back(run, w) else {}
         for frame in write_places(run.sources, w):
-            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container, **named, **caller}})
-            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **named, **caller}})
+            auto.append(edit_at("out_of_place", frame, **container, **named, **caller))
+            clones.append(edit_at("out_of_place", frame, mode="clone", **named, **caller))
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
     other = next((n for w in writers if (n := read_elsewhere(run, w))), "")
@@ -160,7 +158,7 @@ def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
         if frame in around or not s.output:
             return []
         if frame is not None and frame.column:
-            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            edits.append(edit_at("clone_expression", frame))
             shown.append(where(frame))
     return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", EXACT)
 
@@ -180,7 +178,7 @@ def clone_operand(run: Evidence, found: Overwrite) -> list[Remedy]:
         if frame is None or not frame.column:
             continue
         if s.output:
-            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            edits.append(edit_at("clone_expression", frame))
             shown.append(f"the result at {where(frame)}")
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
@@ -245,7 +243,7 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
         lines = ", ".join(where(f) for f in places[:3])
         return tuple(
             together(
-                [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
+                [edit_at("join_pieces", f) for f in places],
                 f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
                 "unsafe",
                 "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
@@ -255,11 +253,11 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
     if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
         # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.
-        blocks = [{"kind": "under_no_grad_update", "args": {"place": place(f)}} for f in places if _begins(program, f)]
+        blocks = [edit_at("under_no_grad_update", f) for f in places if _begins(program, f)]
         note = "What it is a view of gets these numbers, and nothing of it is recorded."
         return tuple(together(blocks, f"put the write at {where(places[0])} under torch.no_grad()", "unsafe", note))
-    auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
-    clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
+    auto = [edit_at("out_of_place", f) for f in places]
+    clones = [edit_at("out_of_place", f, mode="clone") for f in places]
     lines = ", ".join(where(f) for f in places[:3])
     note = "The write makes a new tensor; what it was a view of keeps its numbers."
     out = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Package, SourceTexts, package_of
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, edit_at
 from graphdoc.program.bindings import call_at, everywhere, frame_of
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import kept_name
@@ -17,7 +17,6 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
-from graphdoc.remedies.fix_places import edit_at
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_set, last_word
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import where
-from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_attribute, last_word
 from graphdoc.source.scopes import own_nodes

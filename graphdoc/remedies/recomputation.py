@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from graphdoc.evidence import Frame, Node, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, edit_at, remedy_at
 from graphdoc.program.asked_gradients import asks_the_same
 from graphdoc.program.bindings import (
     call_at,
@@ -36,7 +36,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.carried_value import detach_behind_step
-from graphdoc.remedies.fix_places import applies, edit_at, flag_set, remedy_at, titled, unique, written
+from graphdoc.remedies.fix_places import applies, flag_set, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of

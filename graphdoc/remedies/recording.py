@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
 from graphdoc.program.carried_names import Carried
@@ -18,7 +18,6 @@ from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_un
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
-from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
 from graphdoc.source.scopes import imported, own_nodes
@@ -232,7 +231,7 @@ def told_under_way(program: Program) -> Finding | None:
         f"The block that {where(at)} enters is still under way where this fails. Nothing that runs in it is recorded, "
         f"unless {ends} is entered further in. Run this part outside of the block, or leave the derivative out there.",
         (
-            span("cause", at, f"`{mode}` is switched on here, and on still when this fails", program.sources),
+            span("cause", at, f"`{mode}` is switched on here, and on still when this fails"),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
         because=f"{where(at)} has switched `{mode}` on, and the failing line runs within that block",
@@ -265,7 +264,7 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
         f"Autograd runs the backward of a Function with recording off, unless `create_graph` is set, so that what "
         f"`{name}.backward` computes has no graph. Compute what is differentiated under `torch.enable_grad()`.",
         (
-            *(span("cause", f, "computed here without being recorded", sources) for f in near),
+            *(span("cause", f, "computed here without being recorded") for f in near),
             *program.raised_span("what is differentiated here has no graph"),
         ),
         remedies=remedy_at(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names
@@ -28,7 +28,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import again_behind, applies, edit_at, flag_set, left_open
+from graphdoc.remedies.fix_places import again_behind, applies, flag_set, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import MOST_PUTS, statements
@@ -26,7 +26,7 @@ from graphdoc.remedies.constant_value import (
     stored_detached,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, edit_at, one_a_statement, remedy_at, unique
+from graphdoc.remedies.fix_places import applies, one_a_statement, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.source.module import each, is_method_call

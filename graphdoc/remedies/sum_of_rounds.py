@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
@@ -16,7 +16,6 @@ from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place

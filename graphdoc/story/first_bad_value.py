@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from graphdoc.evidence import Frame, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
@@ -15,29 +16,56 @@ from graphdoc.program.exception import raised_span
 from graphdoc.program.number_limits import BELOW_ONE, Numbers, frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.program.spans import innermost_user, span, span_of, where
 
 STRENGTH = 0.94
 LONGEST = 60
 
 
-def trouble_with(trouble: Trouble | None, slug: str) -> tuple[Trouble, Birth] | None:
-    """The story and the record that began it, where this cause explains it."""
+@dataclass(frozen=True)
+class Words:
+    """What a cause says of the first bad value, and what helps.
+
+    ``label`` stands at the expression to change, which is ``at`` where it is another one than the operation ``of``
+    which this is told, the one that began it. With ``placed`` the explanation is of that expression, and begins with
+    its place. With ``makers`` the line in which its bad input was made is shown. Certain where ``because`` gives the
+    numbers by which the function must fail, unless the cause says otherwise.
+    """
+
+    title: str
+    label: str
+    because: str
+    explanation: str
+    remedies: tuple[Remedy, ...] = ()
+    confidence: Confidence | None = None
+    of: Birth | None = None
+    at: Frame | None = None
+    more: tuple[Span, ...] = ()
+    makers: bool = True
+    placed: bool = True
+    facts: tuple[str, ...] = ()
+
+
+Told = Callable[[Trouble, Birth], Words | None]
+"""What a cause says of the story and of the record that began it; None where it is not this cause."""
+
+
+def explained(slug: str) -> Callable[[Told], Callable[[Program], Finding | None]]:
+    """The test of a cause that explains the first bad value: it is asked for its words where this is the cause."""
+
+    def test_of(told: Told) -> Callable[[Program], Finding | None]:
+        return wraps(told)(lambda program: told_by(program.trouble, slug, told))
+
+    return test_of
+
+
+def told_by(trouble: Trouble | None, slug: str, told: Told) -> Finding | None:
+    """What the cause with this slug tells, where it explains the first bad value."""
     if trouble is None or kind_of(trouble) != slug:
         return None
     birth = trouble.born or trouble.turned
-    return (trouble, birth) if birth is not None and birth.place is not None else None
-
-
-def explained(slug: str, told: Callable[[Trouble, Birth], Finding]) -> Callable[[Program], Finding | None]:
-    """The test of a cause that explains the first bad value: ``told`` is asked where this is the cause of it."""
-
-    @wraps(told)
-    def recognise(program: Program) -> Finding | None:
-        found = trouble_with(program.trouble, slug)
-        return told(*found) if found is not None else None
-
-    return recognise
+    words = told(trouble, birth) if birth is not None and birth.place is not None else None
+    return tell(trouble, birth, words) if birth is not None and words is not None else None
 
 
 def called(trouble: Trouble, birth: Birth, otherwise: str = "the input") -> str:
@@ -90,48 +118,33 @@ def met(trouble: Trouble) -> str:
     return f"`{held}`" if held else "a value"
 
 
-def tell(
-    trouble: Trouble,
-    birth: Birth,
-    title: str,
-    label: str,
-    because: str,
-    explanation: str,
-    remedies: tuple[Remedy, ...] = (),
-    *,
-    confidence: Confidence | None = None,
-    at: Frame | None = None,
-    more: tuple[Span, ...] = (),
-    makers: bool = True,
-    placed: bool = True,
-    facts: tuple[str, ...] = (),
-) -> Finding:
-    """The finding: the expression to change first, where its input came from, where nan first showed.
-
-    With ``placed`` the explanation is of that expression, and begins with its place. Certain where ``because`` gives
-    the numbers by which the function must fail, unless the cause says otherwise.
-    """
-    place = at or birth.place
+def tell(trouble: Trouble, birth: Birth, words: Words) -> Finding:
+    """The finding: the expression to change first, where its input came from, where nan first showed."""
+    birth = words.of or birth
+    place = words.at or birth.place
     assert place is not None
-    spans = [span("cause", place, label, trouble.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
+    made = _makers(trouble, birth, place) if words.makers else ()
+    spans = [span("cause", place, words.label), *words.more, *made]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
-        spans.append(span("related", turned.place, "turns the infinity into nan", trouble.sources))
+        spans.append(span("related", turned.place, "turns the infinity into nan"))
     call = innermost_user(trouble.call)
     if call is not None and trouble.raised is None and not _by_a_step(trouble):
-        spans.append(span("failed", call, f"first seen here: {met(trouble)}", trouble.sources))
-    spans += raised_span(trouble.sources, trouble.raised, "noticed here")
-    spans += starved_spans(trouble.sources, trouble.sign)
+        spans.append(span("failed", call, f"first seen here: {met(trouble)}"))
+    spans += raised_span(trouble.raised, "noticed here")
+    spans += starved_spans(trouble.sign)
+    told = words.explanation
     return Finding(
         STRENGTH,
-        confidence or Proof.BIRTH.where(bool(because)),
-        title,
+        words.confidence or Proof.BIRTH.where(bool(words.because)),
+        words.title,
         f"The first nan or inf seen is {met(trouble)}. "
-        + (f"It comes from {where(place)}: {explanation}" if placed else explanation),
+        + (f"It comes from {where(place)}: {told}" if words.placed else told),
         tuple(spans),
-        facts,
-        remedies,
-        because=because or "a second run looked at every operation, and this is the first whose result is not finite",
+        words.facts,
+        words.remedies,
+        because=words.because
+        or "a second run looked at every operation, and this is the first whose result is not finite",
     )
 
 
@@ -154,14 +167,14 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
             if at == end and at != own:
                 break
             if frame is not None and at != own:
-                return [span("created", frame, "its input is computed here", trouble.sources)]
+                return [span("created", frame, "its input is computed here")]
     return []
 
 
-def starved_spans(sources: SourceTexts, sign: Sign) -> tuple[Span, ...]:
+def starved_spans(sign: Sign) -> tuple[Span, ...]:
     """The step that a GradScaler leaves out again and again, where it does."""
     at = frame_of((sign.facts.get("scaler") or {}).get("stack"))
-    return (span("related", at, starved(sign), sources),) if at is not None else ()
+    return span_of("related", at, starved(sign))
 
 
 def starved(sign: Sign) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Role, Span
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
@@ -18,13 +18,13 @@ from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
-from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, short_code, span, span_of, where
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, only, parse_expression, plain_names
-from graphdoc.story.wording import as_called, folded, listing, optimizer_of
+from graphdoc.story.wording import as_called, folded, in_number, listing, optimizer_of
 
 OPTION = "--check-gradients"
 _PART = 0.01
@@ -208,14 +208,14 @@ MOSTLY = 0.75
 _ROUNDS = ("RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0")
 
 
-def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def zero_derivative(program: Program, sign: Sign) -> Finding:
     """The finding for a ``zero-derivative`` or ``scale-alone`` sign."""
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
-    code = code_at(sources, innermost_user(sign.stack))
-    cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources)
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
+    code = code_at(program.sources, innermost_user(sign.stack))
+    cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes")
     scale = frame_of(sign.facts.get("scale"))
     if scale is not None:
-        return _scale_alone(sources, sign, code, whose, scale)
+        return _scale_alone(program.sources, sign, code, whose, scale)
     why = (
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
         "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
@@ -223,7 +223,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     )
     exactly = "exactly zero"
     if _is_draw(sign):
-        drawn = bindings.call_at(sources, innermost_user(sign.stack))
+        drawn = bindings.call_at(program.sources, innermost_user(sign.stack))
         code = f"{bindings.text_of(drawn.func)}()" if drawn is not None else code
         why = (
             "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of the "
@@ -231,84 +231,80 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
             "`mean + std * noise`; a decision needs its log-probability or a relaxation."
         )
     if str(sign.facts.get("op", "")).endswith("NotImplemented"):
-        return _unregistered(sources, sign, code, whose)
+        return _unregistered(sign, code, whose)
     if flat := sign.facts.get("flat"):
-        return _flat(sources, sign, code, whose, str(flat))
+        return _flat(sign, code, whose, str(flat))
     if "single" in sign.facts:
         op = str(sign.facts.get("op", ""))
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
-        cause = span_of("cause", sign.stack, f"{over}: constant for every input", sources)
+        cause = span_of("cause", sign.stack, f"{over}: constant for every input")
     if "rounding" in sign.facts:
-        return _rounding(sources, sign, code, whose)
+        return _rounding(sign, code, whose)
     if "term" in sign.facts:
         title = f"`{code}` stops every gradient of one term of the loss" + f" for {whose}" * ("single" in sign.facts)
         if not sign.facts["term"] and _is_draw(sign):
             title = f"a term of this loss gives {whose} no gradient: it uses a drawn number"
         return Finding(
-            0.92,
-            "likely",  # that the term has no gradient is seen; that it should have one is not
+            *likely(0.92),  # that the term has no gradient is seen; that it should have one is not
             title,
             why,
-            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients", sources)),
+            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients")),
             remedies=_let_through(sign, code, whose),
             because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
             "by the other terms alone",
         )
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
-        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}", sources)),
+        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}")),
         remedies=_let_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
     )
 
 
-def _unregistered(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     """An operator of a library of the user's own that has a kernel and no derivative."""
-    gets, they = ("gets", "it") if len(sign.parameters) == 1 else ("get", "they")
+    gets, they = in_number(len(sign.parameters) != 1, "get they")
     title = "register the derivative of the operator: `torch.library.register_autograd`"
     note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
     return Finding(
-        0.94,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.94),
         f"`{code}` has no derivative: {whose} {gets} no gradient",
         "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
         "backward, and goes on with the rest of the loss.",
         (
-            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here", sources),
-            *span_of("related", sign.other, f"gives {whose} nothing", sources),
+            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
+            *span_of("related", sign.other, f"gives {whose} nothing"),
         ),
         remedies=(Remedy("register_autograd", title, "display", note),),
         because=f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient",
     )
 
 
-def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     """What the loss uses of a value is the same for all of its values: measured, as no operation says it by itself."""
     cancels = sign.facts["rounding"] == "cancels"
     what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
     how = "in jumps" if sign.facts["jumps"] else "by rounding"
     return Finding(
-        0.9,
-        "likely",  # that there is no gradient is measured; that there should be one is not
+        *likely(0.9),  # that there is no gradient is measured; that there should be one is not
         f"`{code}` cancels the gradient: only rounding reaches {whose}",
         "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, and "
         "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
         "steps are then as large as any, in random directions.",
         (
-            *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
-            *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),
+            *span_of("cause", sign.stack, f"{what}, but for rounding"),
+            *span_of("related", sign.other, f"sends rounding alone to {whose}"),
         ),
         because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move "
         "the gradient was an unrelated one",
     )
 
 
-def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -> Finding:
+def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
     """Every value lies where the function is flat, and has done so from the first step on."""
     label = f"every value is {bound}: no gradient passes"
     why = (
@@ -328,13 +324,12 @@ def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -
             "computed: in a group of one, the difference from the group's mean is always zero."
         )
     return Finding(
-        0.85,
-        "likely",  # that it has been so is seen; that it is not meant to begin so is not
+        *likely(0.85),  # that it has been so is seen; that it is not meant to begin so is not
         f"`{code}` stops the gradient of {whose}, from the first step on",
         why,
         (
-            *span_of("cause", sign.stack, label, sources),
-            *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+            *span_of("cause", sign.stack, label),
+            *span_of("related", sign.other, f"sends zeros to {whose}"),
         ),
         because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
     )
@@ -365,13 +360,12 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
     zeros = float(sign.facts.get("zeros", 0.0))
     share = f"; at least {100 * zeros:.0f} % of each gradient were exactly zero" if zeros >= MOSTLY else ""
     spans = (
-        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
-        span("related", scale, "all that reaches them comes through this", sources),
-        *span_of("related", sign.other, f"sends the gradient of the scale to {whose}", sources),
+        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes"),
+        span("related", scale, "all that reaches them comes through this"),
+        *span_of("related", sign.other, f"sends the gradient of the scale to {whose}"),
     )
     return Finding(
-        0.93,
-        Proof.NODE.where(zeros >= MOSTLY),
+        *Proof.NODE.at(0.93, zeros >= MOSTLY),
         f"`{code}` stops the gradient of each element of {whose}",
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
         "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
@@ -391,13 +385,12 @@ def _let_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
     """Send the gradient past a rounding, or through a normal draw."""
     if str(sign.facts.get("op", "")).startswith("Normal") and (drawn := innermost_user(sign.stack)) is not None:
         note = f"the draw is the same number, written as a function of its parameters: {whose} learn by it"
-        return (Remedy("rsample", "draw with `rsample()`", "unsafe", note, {"place": place(drawn)}),)
+        return remedy_at(drawn, "rsample", "draw with `rsample()`", "unsafe", note)
     if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
         return ()
     note = f"the gradient of {whose} is then as if `{code}` had changed nothing"
-    at = innermost_user(sign.stack)
-    args = {"place": place(at)} if at is not None else {}
-    return (Remedy("straight_through", "send the gradient straight through it", "unsafe", note, args),) if at else ()
+    title = "send the gradient straight through it"
+    return remedy_at(innermost_user(sign.stack), "straight_through", title, "unsafe", note)
 
 
 # What is told of an input that the graph of an output does not lead to.
@@ -412,23 +405,23 @@ class Told:
     because: str
 
 
-def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
+def told_of(name: str, reason: Reason) -> Told:
     """``name`` is the input as the program calls it, or ``this input``."""
     match reason:
         case Beside(made):
             label = f"{name} is a new tensor, on which the output does not depend"
             return Told(
-                (span("cause", made, label, sources),),
+                (span("cause", made, label),),
                 f"At {where(made)} it is computed from a tensor that the output depends on. The output was computed "
                 "from that tensor, not from this one. Ask for the gradient of that tensor and take the same part of "
                 "it; or compute the output from this one.",
                 f"{name} and the output were computed from one tensor, neither of them from the other",
             )
         case TakenOut(cut, place) if cut.reason == "no-grad":
-            return _unrecorded(sources, name, cut, place)
+            return _unrecorded(name, cut, place)
         case TakenOut(cut, place):
             return Told(
-                (span("cause", place, f"{as_called(cut.op)} takes the values of {name} out of the graph", sources),),
+                (span("cause", place, f"{as_called(cut.op)} takes the values of {name} out of the graph"),),
                 f"At {where(place)} {as_called(cut.op)} takes its values out of the graph, and the output is computed "
                 "from these: for autograd they are constants.",
                 f"the output was computed from what {as_called(cut.op)} gave at {where(place)}",
@@ -436,8 +429,8 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
         case FlaggedLate(flagged, taken):
             return Told(
                 (
-                    span("cause", flagged, f"{name} requires gradients from here on", sources),
-                    span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
+                    span("cause", flagged, f"{name} requires gradients from here on"),
+                    span("related", taken, f"{name} goes into the output here, and requires none yet"),
                 ),
                 f"It went into the output at {where(taken)}, and was set to require gradients after that, at "
                 f"{where(flagged)}. What is computed from a tensor has an edge to it only if it required gradients "
@@ -446,35 +439,35 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
             )
 
 
-def _unrecorded(sources: SourceTexts, name: str, cut: Cut, place: Frame) -> Told:
+def _unrecorded(name: str, cut: Cut, place: Frame) -> Told:
     """The input goes into an operation while gradient recording is off."""
     switch, kind = innermost_user(cut.switch), cut.switch_kind or "no_grad"
     off = f"Gradient recording is switched off at {where(switch)} ({kind}). " if switch is not None else ""
-    marks = (span("cause", switch, "gradient recording is switched off here", sources),) if switch is not None else ()
+    marks = span_of("cause", switch, "gradient recording is switched off here")
     role: Role = "related" if marks else "cause"
     return Told(
-        (*marks, span(role, place, f"{as_called(cut.op)} takes {name} in here, and is not recorded", sources)),
+        (*marks, span(role, place, f"{as_called(cut.op)} takes {name} in here, and is not recorded")),
         f"{off}{as_called(cut.op)} at {where(place)} takes it in while nothing is recorded: what it gives to the "
         "output is a constant for autograd.",
         f"the output was computed from what {as_called(cut.op)} gave at {where(place)}, under {kind}",
     )
 
 
-def of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+def of_another(another: OfAnother) -> tuple[tuple[Span, ...], str]:
     """One list of inputs for two outputs, of which this input is in one."""
     also = f"The output depends on {folded(another.reached)}, "
     place = innermost_user(another.other.stack)
-    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
+    marks = span_of("related", place, f"this output depends on `{another.name}`")
     return marks, (
         f"{also}asked for in the same call. `{another.name}` is a part of another output, differentiated at "
         f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
     )
 
 
-def of_unread(sources: SourceTexts, part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
+def of_unread(part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
     """A part of the model that is built, and that nothing reads."""
     return (
-        (span("cause", built, f"nothing in the program reads `{part}` after this", sources),),
+        (span("cause", built, f"nothing in the program reads `{part}` after this"),),
         f"`{part}` is built at {where(built)} and takes no part in anything: use it, or leave it out.",
     )
 
@@ -492,22 +485,19 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     if entered(program.sources, grad, outer, innermost_user(outer.stack)) is Entered.UNSEEN:
         return None
     whose = folded(sign.parameters)
-    one = len(sign.parameters) == 1
-    get, are, they = ("gets", "was", "it") if one else ("get", "were", "they")
+    get, are, they, them = in_number(len(sign.parameters) != 1, "get were they them")
     name = optimizer_of(program.optimizers, sign)
     code = short_code(program.sources, frame)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"The outer loss depends on {'it' if one else 'them'} only through this gradient, which has no graph without "
-        "`create_graph=True`.",
+        f"The outer loss depends on {them} only through this gradient, which has no graph without `create_graph=True`.",
         (
-            span("cause", frame, "this gradient has no graph", program.sources),
-            *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
+            span("cause", frame, "this gradient has no graph"),
+            *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
         ),
         because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
-        f"call reached {'it' if one else 'them'}, and {they} got no gradient",
+        f"call reached {them}, and {they} got no gradient",
     )
 
 
@@ -519,35 +509,32 @@ def _is_chosen(call: ast.Call) -> bool:
 # Telling a copy of parameters that has kept its graph: the distance from it sends them no gradient.
 
 
-def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
+def kept_reference(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``own-copy`` sign; None where no line of the user's made the copy."""
     frame = innermost_user(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    names = bound_names(sources, frame)
+    names = bound_names(program.sources, frame)
     kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
-    code = short_code(sources, frame)
+    code = short_code(program.sources, frame)
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     return Finding(
-        0.95,
-        "likely",  # that the derivatives cancel is seen; that they were not meant to is not
+        *likely(0.95),  # that the derivatives cancel is seen; that they were not meant to is not
         f"{kept} is not detached: the distance to it gives {whose} no gradient",
         "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
         "through its copy cancel, so this part of the loss trains nothing.",
         (
-            span("cause", frame, "copies the values together with their graph", sources),
-            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0", sources),
-            *(span("consumed", f, "the gradients of the two sides cancel here", sources) for f in calls),
+            span("cause", frame, "copies the values together with their graph"),
+            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
+            *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
         ),
-        remedies=(
-            Remedy(
-                "detach_expression",
-                f"detach {f'`{code}`' if code else 'the copy'}",
-                "unsafe",
-                f"the copy is a constant, and the distance from it moves {whose}",
-                {"place": place(frame)},
-            ),
+        remedies=remedy_at(
+            frame,
+            "detach_expression",
+            f"detach {f'`{code}`' if code else 'the copy'}",
+            "unsafe",
+            f"the copy is a constant, and the distance from it moves {whose}",
         ),
         because="one side of the difference is a copy from before the latest step, the other one is from after it; "
         f"nothing but copies and views lies between both and {whose}",
@@ -557,29 +544,28 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
 # Telling a distance of parameters from themselves.
 
 
-def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+def compared_with_itself(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``own-self`` sign; None where no list of parameters is kept for it: what the two sides are
     called may be two layers that are one by choice, or a reference that is given copies later."""
     frame = innermost_user(sign.stack)
-    kept = _kept_itself(sources, frame) if frame is not None else None
+    kept = _kept_itself(program.sources, frame) if frame is not None else None
     if frame is None or kept is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    code = short_code(sources, frame) or "the difference"
+    code = short_code(program.sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values of {whose} there"
     return Finding(
-        0.95,
-        "likely",  # that both sides are one is seen; that one was meant as a copy is what a distance is for
+        *likely(0.95),  # that both sides are one is seen; that one was meant as a copy is what a distance is for
         f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
         "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
         "where they were needs copies of their values.",
         (
-            span("cause", kept, "keeps the parameters themselves, no copies", sources),
-            span("related", frame, "both sides are the same parameters: 0", sources),
-            *(span("consumed", f, "this part of the loss gives no gradient", sources) for f in calls),
+            span("cause", kept, "keeps the parameters themselves, no copies"),
+            span("related", frame, "both sides are the same parameters: 0"),
+            *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
         ),
-        remedies=(Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),),
+        remedies=remedy_at(kept, "copies_of_entries", "keep copies of the values", "unsafe", note),
         because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
     )
 
@@ -607,27 +593,26 @@ def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
 # Telling a detach whose result is dropped: the value goes on with its graph.
 
 
-def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
+def dropped_detach(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``detach-dropped`` sign; None where the program has a method ``detach`` of its own."""
     frame, name = innermost_user(sign.stack), str(sign.facts["name"])
-    own = any(n.name == "detach" for _, n in bindings.everywhere(sources, ast.FunctionDef))
-    call = bindings.call_at(sources, frame)
+    own = any(n.name == "detach" for _, n in bindings.everywhere(program.sources, ast.FunctionDef))
+    call = bindings.call_at(program.sources, frame)
     if frame is None or call is None or own or bindings.text_of(call) != f"{name}.detach()":
         return None
     whose = folded(sign.parameters)
     calls = [Frame(**f) for f in sign.facts["backward"]]
     note = f"`{name}` is a constant, and the loss trains {whose} by its other terms alone"
     return Finding(
-        0.94,
-        "likely",  # that the value keeps its graph is seen; that it is to lose it is what the call says
+        *likely(0.94),  # that the value keeps its graph is seen; that it is to lose it is what the call says
         f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
         f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
         (
-            span("cause", frame, "the result is dropped", sources),
-            *span_of("related", sign.other, f"still uses `{name}` and its graph", sources),
-            *(span("consumed", f, f"sends a gradient through `{name}`", sources) for f in calls),
+            span("cause", frame, "the result is dropped"),
+            *span_of("related", sign.other, f"still uses `{name}` and its graph"),
+            *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
         ),
-        remedies=(Remedy("bind_result", "keep the result", "unsafe", note, {"place": place(frame)}),),
+        remedies=remedy_at(frame, "bind_result", "keep the result", "unsafe", note),
         because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
     )
 
@@ -638,16 +623,16 @@ MOST_CAUSES = 3
 """Places that a reader is sent to."""
 
 
-def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
+def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``baseline-trained`` sign; None where no line of the user's made the product."""
     products = sorted((p for p in sign.facts["products"] if p["frame"]), key=lambda p: int(p["frame"][0]["line"]))
-    factors = [_factor(sources, p) for p in products]
+    factors = [_factor(program.sources, p) for p in products]
     if not factors:
         return None
     whose = folded(sign.parameters) or "the value network"
     known = [f for f in factors if f is not None]
     frames = known or [Frame(**p["frame"][0]) for p in products]
-    code = code_at(sources, known[0]) if known else "the factor of the log-probability"
+    code = code_at(program.sources, known[0]) if known else "the factor of the log-probability"
     named = f"`{code}`" if known else code
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     own = sign.facts.get("own")
@@ -672,16 +657,15 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
         )
     label = f"multiplies a log-probability, and still carries the graph of the {graph}"
     return Finding(
-        0.9,
-        "likely",  # whom the loss trains is seen; what was meant as a constant is not
+        *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
         title,
         f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
         (
-            *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
-            *span_of("related", sign.other, "fits the same value", sources),
-            *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
+            *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
+            *span_of("related", sign.other, "fits the same value"),
+            *(span("consumed", f, "both gradients are added up here") for f in calls),
         ),
-        remedies=_remedies(sources, known, note) if len(known) == len(factors) else (),
+        remedies=_remedies(program.sources, known, note) if len(known) == len(factors) else (),
         because=because,
     )
 
@@ -699,12 +683,9 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 
 def _remedies(sources: SourceTexts, factors: list[Frame], note: str) -> tuple[Remedy, ...]:
-    args = [{"place": place(f), "constant": True} for f in factors]
-    code = code_at(sources, factors[0])
-    if len(args) == 1:
-        return (Remedy("detach_expression", f"detach `{code}`", "unsafe", note, args[0]),)
-    edits = [{"kind": "detach_expression", "args": a} for a in args]
-    return (Remedy("several", f"detach `{code}` in each product", "unsafe", note, {"edits": edits}),)
+    edits = [edit_at("detach_expression", f, constant=True) for f in factors]
+    title = f"detach `{code_at(sources, factors[0])}`" + " in each product" * (len(edits) > 1)
+    return tuple(together(edits, title, "unsafe", note))
 
 
 # Telling gradients that were to add up over several batches, and are cleared before each.
@@ -741,15 +722,14 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
             remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
     return Finding(
-        0.94,
-        "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
+        *likely(0.94),  # what is thrown away is seen; that the calls were to add up the source alone suggests
         f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
         f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
         "have added.",
         (
-            *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
-            span("related", call, f"runs {many} times for each step", sources),
-            *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
+            *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
+            span("related", call, f"runs {many} times for each step"),
+            *(span("related", s, "uses the gradients of the last call alone") for s in steps),
         ),
         remedies=remedies,
         because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
@@ -779,6 +759,6 @@ def _moved(moved: list[tuple[Frame, str, Frame]], title: str, note: str) -> tupl
     for statement, code, behind in moved:
         if statement.file != behind.file or not isinstance(parse_expression(code), ast.Call):
             return ()
-        edits.append({"kind": "delete_statement", "args": {"place": place(statement)}})
-        edits.append({"kind": "add_statement", "args": {"place": place(behind), "statement": code, "before": False}})
+        edits.append(edit_at("delete_statement", statement))
+        edits.append(edit_at("add_statement", behind, statement=code, before=False))
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)

@@ -26,7 +26,7 @@ from graphdoc.source.paths import words
 from graphdoc.story.gradients import moved_by
 from graphdoc.story.missing_graph import of_cut
 from graphdoc.story.overwrite import called, readable, saved_by
-from graphdoc.story.wording import as_called, folded
+from graphdoc.story.wording import as_called, folded, in_number
 
 MOST_DEEDS = 3
 SEEN = 0.5
@@ -127,9 +127,7 @@ def _function(program: Program, finding: Finding) -> Finding:
         return finding
     finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
     calls = (
-        []
-        if deed.caller is None
-        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", program.sources)]
+        [] if deed.caller is None else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is")]
     )
     return replace(
         finding,
@@ -250,7 +248,7 @@ def _in_the_loop(program: Program, found: Overwrite | None, finding: Finding) ->
         batch = _of_a_batch(program, found)
         if batch and not any(is_at(f, batch[0]) for stack in _stacks(program, found) for f in stack):
             label = "chosen here"
-        causes = [span("cause", f, label, program.sources) for f in batch[:1]]
+        causes = [span("cause", f, label) for f in batch[:1]]
     if not causes:
         return replace(finding, remedies=remedies)
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
@@ -331,7 +329,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
-        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", program.sources))
+        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient"))
     whose = folded(sign.parameters)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
@@ -347,7 +345,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
             f"{lost}"
         )
     else:
-        receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
+        receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
         cut_off = f"the graph is cut after {them}"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
         because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
@@ -358,11 +356,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
                 f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
             )
         if sign.facts.get("at_steps"):
-            has = "has" if len(sign.parameters) == 1 else "have"
             title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
-            because = (
-                f"{'it' if has == 'has' else 'they'} had none at each step of {their} optimizer that was looked at"
-            )
+            because = f"{they} had none at each step of {their} optimizer that was looked at"
     told = program.cuts[0] if program.cuts else None
     explanation = (
         f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."
@@ -420,7 +415,7 @@ def _ended_by(sources: SourceTexts, cut: Cut | None) -> str:
 def _covered(program: Program, finding: Finding) -> Finding:
     """A loss without graph to which requires_grad was given: PyTorch's error never came."""
     hidden = [
-        span("related", f, "hides the error that PyTorch would raise", program.sources)
+        span("related", f, "hides the error that PyTorch would raise")
         for f in cover_ups(program.sources, program.evidence.as_if)
     ]
     named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""

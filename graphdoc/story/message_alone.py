@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Raised, Stale
@@ -11,7 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.spans import innermost_user, span_of
 
 # How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
 _TRANSPOSED = frozenset(
@@ -148,7 +148,6 @@ def likelihood(program: Program, slug: str, *ids: str) -> float:
 
 
 def from_message(
-    program: Program,
     slug: str,
     ids: Sequence[str],
     title: str,
@@ -157,15 +156,18 @@ def from_message(
     confidence: Confidence = "possible",
     role: Role = "failed",
     label: str = "",
-) -> Finding | None:
-    """A finding from words alone, or None where none of these messages speaks for the cause ``slug``.
+) -> Callable[[Program], Finding | None]:
+    """What gives a finding from words alone, or None where none of these messages speaks for the cause ``slug``.
 
     The only place that a traceback gives is the innermost line of the user's own code; ``role`` and ``label`` say
     what it means for this cause.
     """
-    strength = likelihood(program, slug, *ids)
-    if not strength:
-        return None
-    frame = innermost_user(program.raised.stack) if program.raised else None
-    spans = (span(role, frame, label, program.sources),) if frame else ()
-    return Finding(strength, confidence, title, explanation, spans)
+
+    def told(program: Program) -> Finding | None:
+        strength = likelihood(program, slug, *ids)
+        if not strength:
+            return None
+        spans = span_of(role, innermost_user(program.raised_stack), label)
+        return Finding(strength, confidence, title, explanation, spans)
+
+    return told

@@ -6,19 +6,19 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, distinct
+from graphdoc.evidence import Cut, Frame, Parameter, Raised, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at, together
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.source.paths import is_attribute, is_read
-from graphdoc.story.wording import all_told, as_called, folded, listing, optimizer_of
+from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
 """Which cut to believe where several meet in one loss.
@@ -127,10 +127,8 @@ def story(
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
     told = [c for c in alike(program.cuts, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(
-        s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label, program.sources)
-    )
-    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", program.sources)
+    ends = _one_a_line(s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label))
+    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}")
     both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
     return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))
 
@@ -235,7 +233,7 @@ def unseen(program: Program, strength: float, title: str, hint: str) -> Finding 
     )
     run = " A run under graphdoc shows the line." if program.evidence.from_text else ""
     where_noticed = program.raised_span("the loss that arrives here has no graph")
-    return Finding(strength, "possible", title, f"{text}{hint}{run}", where_noticed)
+    return Finding(*possible(strength), title, f"{text}{hint}{run}", where_noticed)
 
 
 def _op(name: str) -> str:
@@ -245,11 +243,11 @@ def _op(name: str) -> str:
 # Telling ``module.requires_grad = False``, which sets an attribute that nothing reads and switches no parameter.
 
 
-def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
     where no statement sets it on a module of that name."""
     names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = list(bindings.everywhere(sources))
+    nodes = list(bindings.everywhere(program.sources))
     if any(_reads(n, names) for _, n in nodes):
         return None
     found = [
@@ -260,26 +258,23 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     if len(found) != 1:
         return None
     file, node = found[0]
-    at = bindings.frame_of(sources, file, node)
+    at = bindings.frame_of(program.sources, file, node)
     module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
-    whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(optimizers, sign)
+    whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(program.optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
     return Finding(
-        0.92,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.92),
         f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (span("cause", at, "sets an attribute of the module", sources), *span_of("related", sign.stack, done)),
-        remedies=(
-            Remedy(
-                "call_flag",
-                f"Call `{module}.requires_grad_({value})`",
-                "unsafe",
-                f"{'Less' if not value else 'More'} is trained than before, as the line says.",
-                {"place": place(at)},
-            ),
+        (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
+        remedies=remedy_at(
+            at,
+            "call_flag",
+            f"Call `{module}.requires_grad_({value})`",
+            "unsafe",
+            f"{'Less' if not value else 'More'} is trained than before, as the line says.",
         ),
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
@@ -311,53 +306,51 @@ def _last(node: ast.expr) -> str:
 # Telling parameters that were unfrozen for the training and that a module's ``train()`` freezes again.
 
 
-def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def frozen_again(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``frozen-again`` sign; None where no ``train()`` freezes: it may be meant."""
-    override = learning.freezing_in_train(sources)
-    switched_on = learning.unfreezing(sources)
+    override = learning.freezing_in_train(program.sources)
+    switched_on = learning.unfreezing(program.sources)
     if override is None or not switched_on:
         return None
     whose = folded(sign.parameters) or "parameters"
-    name = optimizer_of(optimizers, sign)
-    freezes = override.frame(sources, override.statement)
+    name = optimizer_of(program.optimizers, sign)
+    freezes = override.frame(program.sources, override.statement)
     spans = (
-        span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
-        *(span("cause", f, "unfreezes parameters, until the next `train()`", sources) for f in switched_on[:1]),
-        *span_of("related", sign.stack, f"{name} leaves them out", sources),
+        span("cause", freezes, "runs at every `train()`, and freezes them again"),
+        *(span("cause", f, "unfreezes parameters, until the next `train()`") for f in switched_on[:1]),
+        *span_of("related", sign.stack, f"{name} leaves them out"),
     )
     return Finding(
-        0.92,
-        "likely",  # that ``train()`` freezes is seen; it may be the plan of the training
+        *likely(0.92),  # that ``train()`` freezes is seen; it may be the plan of the training
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
         _EACH_TRAIN,
         tuple(spans),
-        remedies=_kept_unfrozen(sources, override),
+        remedies=_kept_unfrozen(program.sources, override),
         because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
     )
 
 
-def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``frozen-throughout`` sign; None where the program has not unfrozen them on its way to the step
     or may have frozen them elsewhere: a frozen backbone is no fault."""
-    override = learning.freezing_in_train(sources)
-    unfrozen = learning.unfrozen_before(sources, sign.stack, override) if override is not None else None
+    override = learning.freezing_in_train(program.sources)
+    unfrozen = learning.unfrozen_before(program.sources, sign.stack, override) if override is not None else None
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
         return None
-    whose, name = folded(mine), optimizer_of(optimizers, sign)
-    freezes = override.frame(sources, override.statement)
+    whose, name = folded(mine), optimizer_of(program.optimizers, sign)
+    freezes = override.frame(program.sources, override.statement)
     return Finding(
-        0.92,
-        "likely",  # as above
+        *likely(0.92),  # as above
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
         _EACH_TRAIN,
         (
-            span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
-            span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
-            span("related", unfrozen.train, "freezes them again", sources),
-            *span_of("related", sign.stack, f"{name} leaves them out", sources),
+            span("cause", freezes, "runs at every `train()`, and freezes them again"),
+            span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
+            span("related", unfrozen.train, "freezes them again"),
+            *span_of("related", sign.stack, f"{name} leaves them out"),
         ),
-        remedies=_kept_unfrozen(sources, override),
+        remedies=_kept_unfrozen(program.sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
         "of its first steps",
     )
@@ -366,14 +359,13 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
 def _kept_unfrozen(sources: SourceTexts, override: learning.TrainOverride) -> tuple[Remedy, ...]:
     if not override.call or override.init_end is None:
         return ()
-    deletion = {"place": place(override.frame(sources, override.statement))}
+    at = override.frame(sources, override.statement)
     if override.frozen_once:
         note = "it is frozen when it is made, and what is unfrozen later stays so"
-        return (Remedy("delete_statement", "freeze it in `__init__` only", "unsafe", note, deletion),)
-    addition = {"place": place(override.frame(sources, override.init_end)), "statement": override.call}
-    edits = [{"kind": "delete_statement", "args": deletion}, {"kind": "add_statement", "args": addition}]
-    note = "what is unfrozen later stays so"
-    return (Remedy("several", "freeze once, when the module is made", "unsafe", note, {"edits": edits}),)
+        return remedy_at(at, "delete_statement", "freeze it in `__init__` only", "unsafe", note)
+    added = edit_at("add_statement", override.frame(sources, override.init_end), statement=override.call)
+    edits, note = [edit_at("delete_statement", at), added], "what is unfrozen later stays so"
+    return tuple(together(edits, "freeze once, when the module is made", "unsafe", note))
 
 
 # Telling of a forward whose parameters were all frozen: of the whole loss, or of what was seen to go into it.
@@ -402,11 +394,11 @@ def frozen_forward(parameters: list[Parameter]) -> tuple[str, bool]:
 FLAG = "requires_grad"
 
 
-def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``misspelled-flag`` sign; None where the program reads this attribute, or sets it both ways."""
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
-    for file, node in bindings.everywhere(sources):
+    for file, node in bindings.everywhere(program.sources):
         if is_attribute(node, name) and is_read(node):
             return None
         target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -417,23 +409,20 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         found.append((file, node))
     if not found:
         return None
-    places = [bindings.frame_of(sources, file, node) for file, node in found]
-    whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(optimizers, sign)
+    places = [bindings.frame_of(program.sources, file, node) for file, node in found]
+    whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
     text = bindings.text_of(found[0][1].targets[0])
-    edits = [{"kind": "set_flag", "args": {"place": place(at), "attribute": FLAG}} for at in places]
-    remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])  # type: ignore[arg-type]
-    if len(edits) > 1:
-        remedy = Remedy("several", f"spell each `{FLAG}`", "unsafe", _note(value), {"edits": edits})
+    edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
+    title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
     return Finding(
-        0.92,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.92),
         f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
         (
-            *(span("cause", at, "sets an attribute that nothing reads", sources) for at in places[:3]),
-            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}", sources),
+            *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
+            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
         ),
-        remedies=(remedy,),
+        remedies=tuple(together(edits, title, "unsafe", _note(value))),
         because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
         f"{whose}",
     )
@@ -450,23 +439,19 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     """The finding; it stands for whatever else keeps this loss from having a graph, which was so the last time too."""
     whose, one = folded(found.names), len(found.names) == 1
     freezing = list(learning.freezing_of(program.sources, sorted(found.names)))
-    was, them = ("was", "it") if one else ("were", "them")
+    was, them, are, their = in_number(not one, "were them are their")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
     return Finding(
-        0.98,
-        Proof.STEPS.where(found.earlier is not None),
+        *Proof.STEPS.at(0.98, found.earlier is not None),
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
-        else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
+        else f"{whose} {are} still frozen where {their} own loss is computed",
         f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
         "own loss is computed.",
         (
-            *(
-                span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}", program.sources)
-                for f in freezing[:2]
-            ),
-            *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
+            *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
+            *span_of("created", earlier, "had a graph here", moment(found.earlier)),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
         remedies=_let_go(program.sources, found, freezing),
@@ -517,8 +502,7 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
     whose, one = folded(since), len(since) == 1
     was = "was" if one else "were"
     return Finding(
-        strength,
-        "likely",  # what the others have computed may have come in by a write that is not followed
+        *likely(strength),  # what the others have computed may have come in by a write that is not followed
         f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late",
         f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
         f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
@@ -560,20 +544,16 @@ def forgotten_flag(
     program: Program, learners: list[learning.Learner], strength: float, remedies: tuple[Remedy, ...]
 ) -> Finding:
     """What is held by an optimizer, or whose gradient is read, does not require gradients."""
-    sources = program.sources
     shown = named(learners)
     many = len(learners) > 1
     held = any(one.held for one in learners)
-    spans: list[Span] = [span("cause", one.frame, _label(one), sources) for one in learners[:2]]
+    spans: list[Span] = [span("cause", one.frame, _label(one)) for one in learners[:2]]
     used = learners[0].used
-    spans.append(
-        span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient", sources)
-    )
+    spans.append(span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient"))
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
     return Finding(
-        strength,
-        Proof.GRAPH_END.where(held),
+        *Proof.GRAPH_END.at(strength, held),
         f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title,
         f"Nothing that the loss is computed from requires gradients. "
         f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "

@@ -132,19 +132,19 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         if stepped:
             break  # what failed is a write, and nothing shows that this call went through the graph
         text = f"{does} ({_numbers(program.journal, events)})"
-        out += span_of("freed", event.stack, text, program.sources, moment(event))
+        out += span_of("freed", event.stack, text, moment(event))
     found = program.overwrite
     writer = found.writers[0] if stepped and found is not None and found.writers else None
     if found is not None and writer is not None and writer.frame is not None:
         text = f"`{writer.op}` changes the weights in between"
-        out.append(span("mutated", writer.frame, text, program.sources, moment(found.made_by(writer))))
+        out.append(span("mutated", writer.frame, text, moment(found.made_by(writer))))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
         if stepped:
             again = "the weights from before"
         does = "goes through" if program.evidence.as_if else "needs"
         text = f"{does} {again} ({numbered(program.journal, reuse.failing)})"
-        out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
+        out += span_of("failed", reuse.failing.stack, text, moment(reuse.failing))
     return tuple(out)
 
 
@@ -152,11 +152,11 @@ def flow(reuse: Reuse) -> tuple[Span, ...]:
     """Where each carried tensor was made and where the failing pass took it up."""
     out: list[Span] = []
     for c in reuse.values[:3]:
-        name, sources = called(c), c.run.sources
-        out += span_of("created", c.made.stack, f"{name or 'the tensor'} is made here", sources, moment(c.made))
+        name = called(c)
+        out += span_of("created", c.made.stack, f"{name or 'the tensor'} is made here", moment(c.made))
         if c.taken is not None:
             text = f"{name or 'it'} comes into this loss ({c.taken.op})"
-            out += span_of("consumed", c.taken.stack, text, sources, moment(c.taken))
+            out += span_of("consumed", c.taken.stack, text, moment(c.taken))
     return tuple(out)
 
 
@@ -228,7 +228,7 @@ def steps_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         )
         if mine and event is not None:
             text = f"{told(optimizer, program.optimizers)} steps {folded(mine)}"
-            out += span_of("related", event.stack, text, program.sources, moment(event))
+            out += span_of("related", event.stack, text, moment(event))
     return distinct(out)[:3]
 
 
@@ -245,44 +245,44 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     """
     sources = program.sources
     outlives = ((f, "a view" if is_entry(sources, f) else "another name") for f in aliases(reuse))
-    kept = [span("cause", f, f"{what} of data that outlive this pass", sources) for f, what in outlives]
-    kept += keeping_places(program, reuse, label)
+    kept = [span("cause", f, f"{what} of data that outlive this pass") for f, what in outlives]
+    kept += keeping_places(reuse, label)
     made: list[Span] = []
     for c in reuse.values[:MOST_PLACES]:
         for frame in c.making[:1] if not reuse.is_start(c) else ():
             told = making or (MADE if kept else label)
-            made.append(span("cause", frame, told, program.sources, moment(c.made)))
+            made.append(span("cause", frame, told, moment(c.made)))
     made = [m for m in made if not any(is_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
 
-def kept_apart(program: Program, reuse: Reuse) -> bool:
+def kept_apart(reuse: Reuse) -> bool:
     """Whether each value is kept by another statement than the one that makes it (``tau = f(x)``, ``self.tau = tau``):
     of the latter it is not known whether it has run again since."""
-    kept = keeping_places(program, reuse, "")
+    kept = keeping_places(reuse, "")
     made = [span("cause", f, "") for c in reuse.values for f in c.making[:1]]
     return bool(kept and made) and not any(is_within(m, k) for m in made for k in kept)
 
 
-def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ...]:
+def keeping_places(reuse: Reuse, label: str) -> tuple[Span, ...]:
     """The statements that keep something for a later pass; none where nothing but its first name does."""
     kept: list[Span] = []
     for c in reuse.values[:MOST_PLACES]:
         stored = _stored_for_later(c)
         if stored is not None and c.holders:
-            kept.append(span("cause", stored[0], label, program.sources, moment(c.made)))
+            kept.append(span("cause", stored[0], label, moment(c.made)))
             continue
         holders = c.carrying_holders
         statements = c.kept_at(holders)[:2]
         for frame in _in_rounds(reuse, c, statements):
-            kept.append(span("cause", frame, label, program.sources, moment(c.made)))
+            kept.append(span("cause", frame, label, moment(c.made)))
         on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)
         recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.holders)
         if statements and holders and c.handed_round is not None:
             continue  # the call that hands it round keeps nothing beside them
         carrying = (c.carried_on or c.stored_on) if recurs else None
         if carrying is not None:
-            kept.append(span("cause", carrying[0], label, program.sources, moment(c.taken)))
+            kept.append(span("cause", carrying[0], label, moment(c.taken)))
     return distinct(kept)
 
 
@@ -312,30 +312,30 @@ def is_within(place: Span, told: Span) -> bool:
     return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 
 
-def constant_places(program: Program, carries: Iterable[Carried], label: str, role: Role = "cause") -> tuple[Span, ...]:
+def constant_places(carries: Iterable[Carried], label: str, role: Role = "cause") -> tuple[Span, ...]:
     """Where a value that should be a constant is bound, and where the loss takes it up."""
     out: list[Span] = []
     for c in by_places(carries)[:MOST_PLACES]:
         if c.ends is None:
-            out += span_of(role, c.taken.stack if c.taken is not None else [], label, program.sources)
+            out += span_of(role, c.taken.stack if c.taken is not None else [], label)
             continue
         made, used = c.ends
-        out.append(span(role, used, label, program.sources, moment(c.taken)))
+        out.append(span(role, used, label, moment(c.taken)))
         text = f"{called(c) or 'the value'} is computed here, with its graph"
-        out.append(span(role, made, text, program.sources, moment(c.made)))
+        out.append(span(role, made, text, moment(c.made)))
     return distinct(out)[:3]
 
 
-def use_places(program: Program, carries: Iterable[Carried], label: str) -> tuple[Span, ...]:
+def use_places(carries: Iterable[Carried], label: str) -> tuple[Span, ...]:
     """Where the loss takes such a value up, in the function that has it in its hands."""
     found = [(c, c.ends[1]) for c in by_places(carries)[:MOST_PLACES] if c.ends is not None]
-    return distinct(span("cause", used, label, program.sources, moment(c.taken)) for c, used in found)
+    return distinct(span("cause", used, label, moment(c.taken)) for c, used in found)
 
 
 def made_places(carries: Iterable[Carried], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
     found = [(c, c.meeting[0] if c.meeting else user_line(c.made)) for c in by_places(carries)[:MOST_PLACES]]
-    return distinct(span("cause", f, label, c.run.sources, moment(c.made)) for c, f in found if f is not None)[:2]
+    return distinct(span("cause", f, label, moment(c.made)) for c, f in found if f is not None)[:2]
 
 
 def below_places(carries: Iterable[Carried]) -> tuple[Span, ...]:
@@ -343,7 +343,7 @@ def below_places(carries: Iterable[Carried]) -> tuple[Span, ...]:
     pairs = [(c, c.meeting[0]) for c in by_places(carries)[:MOST_PLACES] if c.meeting is not None]
     calls = [(c, made) for c, made in pairs if made is not c.making[0]]
     text = "is computed below this call"
-    return distinct(span("related", f, f"{called(c) or 'the value'} {text}", c.run.sources) for c, f in calls)[:3]
+    return distinct(span("related", f, f"{called(c) or 'the value'} {text}") for c, f in calls)[:3]
 
 
 def earlier_uses(reuse: Reuse) -> list[tuple[Frame, str]]:
@@ -405,7 +405,7 @@ def with_around(sources: SourceTexts, stack: Sequence[Frame], word: str) -> Fram
 def cached_context(reuse: Reuse) -> tuple[Span, ...]:
     """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
     text, found = "the cache keeps the first pass's matrices with their graph", cached_with(reuse)
-    return (span("cause", found, text, reuse.sources),) if found is not None else ()
+    return span_of("cause", found, text)
 
 
 def adding(program: Program, reuse: Reuse) -> list[Frame]:
@@ -421,6 +421,6 @@ def adding(program: Program, reuse: Reuse) -> list[Frame]:
 def accumulators(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """The lines that add to a sum which still holds an earlier root."""
     return tuple(
-        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", program.sources)
+        span("cause", f, "adds to a sum that an earlier backward call has already differentiated")
         for f in adding(program, reuse)
     )[:2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
-from graphdoc.finding import Finding, Remedy, distinct
+from graphdoc.finding import Finding, Remedy, distinct, remedy_at
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
@@ -97,11 +97,11 @@ def _through(writer: Writer) -> str:
     return "" if text == "an in-place write" or writer.by is By.LINE else f", by {text}"
 
 
-def saved_spans(sources: SourceTexts, found: Overwrite) -> tuple[Span, ...]:
+def saved_spans(found: Overwrite) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
     label = f"{saved_by(found.node)} saves {quoted(found, s)} for backward"
-    return span_of("consumed", found.node.stack, label, sources, moment(found.node))
+    return span_of("consumed", found.node.stack, label, moment(found.node))
 
 
 def failed_spans(run: Evidence, found: Overwrite) -> tuple[Span, ...]:
@@ -109,8 +109,8 @@ def failed_spans(run: Evidence, found: Overwrite) -> tuple[Span, ...]:
     s = found.stale
     label = f"needs {quoted(found, s)} as it was then"
     if found.failing is not None:
-        return span_of("failed", found.failing.stack, label, run.sources, moment(found.failing))
-    return raised_span(run.sources, run.raised, label)
+        return span_of("failed", found.failing.stack, label, moment(found.failing))
+    return raised_span(run.raised, label)
 
 
 def facts_of(program: Program, found: Overwrite) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ def story(run: Evidence, found: Overwrite, causes: Iterable[Span], label: str = 
         (
             *distinct(causes)[:MOST_CAUSES],
             *write_spans(found, label),
-            *saved_spans(run.sources, found),
+            *saved_spans(found),
             *failed_spans(run, found),
         )
     )
@@ -188,7 +188,7 @@ def steps_of(found: Overwrite) -> list[Writer]:
 
 
 def stepped_and_before(
-    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame], most: int = MOST_CAUSES
+    found: Overwrite, forwards: Iterable[Frame], most: int = MOST_CAUSES
 ) -> tuple[list[Span], list[Span]]:
     """The steps that wrote, and the forwards that had run before them, first that of the tensor that backward met:
     ``most`` places at most, both among them.
@@ -199,17 +199,17 @@ def stepped_and_before(
     for writer in steps_of(found)[: most - bool(before)]:
         assert writer.frame is not None  # of a place that was seen
         text = f"`{writer.op}` changes {quoted(found, writer.stale)} in place"
-        step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
-    return step, forwards_before(sources, found, before)[: most - len(step)]
+        step.append(span("cause", writer.frame, text, moment(writer.event)))
+    return step, forwards_before(found, before)[: most - len(step)]
 
 
 def forwards_before(
-    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame], before: str = "the weights from before the step"
+    found: Overwrite, forwards: Iterable[Frame], before: str = "the weights from before the step"
 ) -> list[Span]:
     """The forwards that ran before the write, each at its own time."""
     label = f"this forward ran with {before}"
     times = [(frame, next(iter(found.ran_in(frame)), found.node)) for frame in forwards]
-    return [span("cause", _apart(found, frame, node), label, sources, moment(node)) for frame, node in times]
+    return [span("cause", _apart(found, frame, node), label, moment(node)) for frame, node in times]
 
 
 def _apart(found: Overwrite, frame: Frame, node: Node) -> Frame:
@@ -227,14 +227,13 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
     """The finding with this title, where it is known which view the backward call needs, and of what it is one."""
     name, whole = " or ".join(f"`{n}`" for n in found.names), f"`{code_at(sources, found.whole)}`"
     spans = (
-        span("cause", found.whole, f"{name} is one of several views of this", sources),
-        span("consumed", found.used, f"{name} is saved here for backward", sources),
-        span("failed", failed, f"needs {name}; {whole} was written in place since", sources),
+        span("cause", found.whole, f"{name} is one of several views of this"),
+        span("consumed", found.used, f"{name} is saved here for backward"),
+        span("failed", failed, f"needs {name}; {whole} was written in place since"),
     )
     note = "What is taken apart is a copy then: no later write reaches it, and none is to be seen through it."
     return Finding(
-        0.96,
-        Proof.RAISED.where(found.alone),
+        *Proof.RAISED.at(0.96, found.alone),
         title,
         f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
         f"then the memory of {whole} was changed in place, and autograd cannot tell what the views are now.",
@@ -256,24 +255,21 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
 # Telling of a write that is refused because its result is assigned to itself through ``[:]`` once more.
 
 
-def told_written_back(sources: SourceTexts, write: RefusedWrite) -> Finding:
+def told_written_back(write: RefusedWrite) -> Finding:
     """The finding where the tensor that PyTorch's message calls a leaf is none."""
     what, at = f"`{write.target.path}`", where(write.frame)
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"a slice of {what} is assigned to itself, which PyTorch refuses",
         f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
         "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",
-        (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back", sources),),
-        remedies=(
-            Remedy(
-                "drop_full_slice",
-                f"add without the `[:]`, at {at}",
-                "safe",
-                "The same elements are added to; the numbers and the gradients are those that were meant.",
-                {"place": place(write.frame)},
-            ),
+        (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back"),),
+        remedies=remedy_at(
+            write.frame,
+            "drop_full_slice",
+            f"add without the `[:]`, at {at}",
+            "safe",
+            "The same elements are added to; the numbers and the gradients are those that were meant.",
         ),
         because=f"{what} had a history when {at} failed, and the message speaks of a leaf",
     )

@@ -6,15 +6,16 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
+from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made, returned
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.source.module import each, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import only
@@ -25,18 +26,18 @@ from graphdoc.story.wording import folded, listing, opening, optimizer_of, share
 # Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
 
 
-def in_no_optimizer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
+def in_no_optimizer(program: Program, sign: Sign) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(p.name for p in parameters))
+    name, whose = (
+        optimizer_of(program.optimizers, sign),
+        folded(sign.parameters, beside=(p.name for p in program.parameters)),
+    )
     return Finding(
-        0.4,
-        "possible",  # so is every network that is left alone on purpose
+        *possible(0.4),  # so is every network that is left alone on purpose
         f"no optimizer holds {whose}, which get gradients",
         f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
         "not, `requires_grad_(False)` says so and saves their gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
+        ungiven_places(program, sign, whose),
         because=unused_gradients(sign, whose),
     )
 
@@ -58,13 +59,13 @@ def weak_signs(evidence: Evidence) -> tuple[str, ...]:
     return (f"no optimizer uses the gradients of {whose}. If one should, `graphdoc run --audit all` tells more.",)
 
 
-def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
+def ungiven_places(program: Program, sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
-    name = optimizer_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    name = optimizer_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     return (
-        *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
+        *((span("cause", making.frame(program.sources), f"{name} is not given them"),) if making else ()),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}"),
     )
 
 
@@ -79,50 +80,46 @@ def unused_gradients(sign: Sign, whose: str) -> str:
 # Telling a group of parameters that was filled for an optimizer and never handed over.
 
 
-def never_handed(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def never_handed(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where no forgotten group explains that these parameters are in no optimizer."""
     loose = set(sign.parameters)
-    others = [p.name for p in parameters if not p.buffer and p.name not in loose]
-    found = never_given(sources, sign.parameters, others)
+    others = [p.name for p in program.parameters if not p.buffer and p.name not in loose]
+    found = never_given(program.sources, sign.parameters, others)
     if found is None:
         return None
-    whose, name = folded(found.parameters), optimizer_of(optimizers, sign)
+    whose, name = folded(found.parameters), optimizer_of(program.optimizers, sign)
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
         f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
         "no step changes these.",
         (
-            span("cause", found.filled, "collected here, and not used any more", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", found.filled, "collected here, and not used any more"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=_remedies(found, name, whose),
         because=unused_gradients(sign, whose),
     )
 
 
-def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
+def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     """The program updates them itself, in a loop that binds its variable anew and writes into none of them."""
-    found = bound_over_parameters(sources, sign.parameters)
+    found = bound_over_parameters(program.sources, sign.parameters)
     if found is None:
         return None
     at, node, owner = found
     whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
     note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
     return Finding(
-        0.93,
-        "likely",  # that they never change is seen; that this loop is run is not
+        *likely(0.93),  # that they never change is seen; that this loop is run is not
         f"`{code}` changes no parameter of `{owner}`: it binds the loop's name",
         "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
         "values. `copy_()` writes into it.",
         (
-            span("cause", at, "binds the name of the loop anew, and nothing reads it", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds", sources),
+            span("cause", at, "binds the name of the loop anew, and nothing reads it"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
         ),
-        remedies=(Remedy("write_into", "write into the parameter", "unsafe", note, {"place": place(at)}),),
+        remedies=remedy_at(at, "write_into", "write into the parameter", "unsafe", note),
         because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
     )
 
@@ -130,36 +127,30 @@ def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
 def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
     if not found.handed or found.following is None:
         return ()
-    args = {"place": place(found.following), "statement": found.handed, "before": True}
-    note = f"{name} updates {whose} as well"
-    return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
+    title, note = f"hand over this group too: `{found.handed}`", f"{name} updates {whose} as well"
+    return remedy_at(found.following, "add_statement", title, "unsafe", note, statement=found.handed, before=True)
 
 
 # Telling an optimizer that was given a network which another one has, in the place of its own.
 
 
-def given_another(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
+def given_another(program: Program, sign: Sign) -> Finding:
     """The finding for a ``passed-by`` sign."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    held = [p.name for p in parameters if sign.optimizer in p.owners]
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    held = [p.name for p in program.parameters if sign.optimizer in p.owners]
     return Finding(
-        0.94,
-        "likely",  # that no step uses their gradients is seen; that this one is to is read off the order
+        *likely(0.94),  # that no step uses their gradients is seen; that this one is to is read off the order
         f"{name} was given {folded(held)}, and no optimizer holds {whose}",
         f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
         "another optimizer steps as well, and no optimizer uses these gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
-        remedies=_given_instead(sources, optimizers, sign, held, f"{name} updates {whose}"),
+        ungiven_places(program, sign, whose),
+        remedies=_given_instead(program, sign, held, f"{name} updates {whose}"),
         because=unused_gradients(sign, whose),
     )
 
 
-def _given_instead(
-    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], note: str
-) -> tuple[Remedy, ...]:
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+def _given_instead(program: Program, sign: Sign, held: list[str], note: str) -> tuple[Remedy, ...]:
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     own, other = (shared_path(names)[:-1].rpartition(".") for names in (held, sign.parameters))
     calls = each(making.statement.value, ast.Call) if making is not None else ()
     given = only([bindings.text_of(receiver_of(c)) for c in calls if is_method_call(c, "parameters")])
@@ -168,7 +159,7 @@ def _given_instead(
     around, dot, last = given.rpartition(".")
     if last != own[2]:
         return ()
-    args = {"place": place(making.frame(sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
+    args = {"place": place(making.frame(program.sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
     return (Remedy("use_instead", f"give it the parameters of `{args['name']}`", "unsafe", note, args),)
 
 
@@ -181,29 +172,22 @@ _WHY = (
 
 
 def nothing_left(
-    sources: SourceTexts,
-    found: OneShot,
-    call: Frame,
-    title: str,
-    effect: str,
-    because: str,
-    more: tuple[Span, ...] = (),
+    found: OneShot, call: Frame, title: str, effect: str, because: str, more: tuple[Span, ...] = ()
 ) -> Finding:
     """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
     note = f"every loop over `{found.name}` then finds all of it"
     spans = (
-        span("cause", found.frame, "can be gone through only once", sources),
-        span("related", call, effect, sources),
+        span("cause", found.frame, "can be gone through only once"),
+        span("related", call, effect),
         *more,
     )
     fix = f"keep a list in `{found.name}`, not an iterator"
     return Finding(
-        0.93,
-        Proof.SOURCE.confidence,
+        *Proof.SOURCE.at(0.93),
         title,
         _WHY,
         tuple(spans),
-        remedies=(Remedy("wrap_in_list", fix, "unsafe", note, {"place": place(found.frame)}),),
+        remedies=remedy_at(found.frame, "wrap_in_list", fix, "unsafe", note),
         because=because,
     )
 
@@ -211,50 +195,46 @@ def nothing_left(
 # Telling parameters that are unfrozen when their optimizer has been made without them.
 
 
-def unfrozen_late(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(sources, optimizer_with(optimizers, sign.optimizer), sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    found = unfrozen_behind(program.sources, optimizer_with(program.optimizers, sign.optimizer), sign.parameters)
     if found is None:
-        return _added_late(sources, optimizers, sign, folded(sign.parameters, beside=(p.name for p in parameters)))
+        return _added_late(program, sign, folded(sign.parameters, beside=(p.name for p in program.parameters)))
     making, late = found
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: they were frozen when `{name}` was made",
         f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
         "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
         "`add_param_group` where they are unfrozen.",
         (
-            span("cause", making, f"`{name}` takes only what requires gradients now", sources),
-            span("related", late, "unfrozen here, and in no optimizer", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", making, f"`{name}` takes only what requires gradients now"),
+            span("related", late, "unfrozen here, and in no optimizer"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
-        remedies=tuple(_unfiltered(sources, making, name)),
+        remedies=tuple(_unfiltered(program.sources, making, name)),
         because=unused_gradients(sign, whose),
     )
 
 
-def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> Finding | None:
+def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
     """Of parameters of a module all of whose trainable ones the optimizer was given: it was made before they were."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    module = taken_by_flag(sources, making) if making is not None else ""
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    module = taken_by_flag(program.sources, making) if making is not None else ""
     inside = f".{module.rpartition('.')[2]}." if module else ""
     if making is None or not inside or not all(inside in f".{p}" for p in sign.parameters):
         return None
-    name = name_of(optimizers, sign)
+    name = name_of(program.optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: `{name}` was made before them",
         f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
         "unfrozen, later get gradients that nobody uses.",
         (
-            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
         because=unused_gradients(sign, whose),
@@ -265,7 +245,7 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
     """Hand over what the optimizer's statement leaves out by the flag."""
     statement = bindings.statement_at(sources, making)
     edits: list[dict[str, Any]] = [
-        {"kind": "take_all", "args": {"place": place(bindings.frame_of(sources, making.file, node))}}
+        edit_at("take_all", bindings.frame_of(sources, making.file, node))
         for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
         if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
         if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"
@@ -277,27 +257,28 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 # Telling parameters that the first forward makes, when their optimizer has been made without them.
 
 
-def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def made_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where a forward does not make all of these."""
     paths = [set(name.split(".")) for name in sign.parameters]
     attributes = sorted(set[str]().union(*paths))
-    found = [_made_in(sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    found = [
+        _made_in(program.sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])
+    ]
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     places = [at for made_there in found for at in made_there.values()]
     late = set[str]().union(*found)
     if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
         return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
         f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
         (
-            *(span("cause", at, "makes what is to learn, too late", sources) for at in places[:2]),
-            span("related", making.frame(sources), f"`{name}` takes what there is now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            *(span("cause", at, "makes what is to learn, too late") for at in places[:2]),
+            span("related", making.frame(program.sources), f"`{name}` takes what there is now"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         because=unused_gradients(sign, whose),
     )
@@ -322,31 +303,30 @@ def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) 
 # Telling parameters that were left out of an optimizer which has others of the same layers.
 
 
-def beside_in_layer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def beside_in_layer(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless each lies in a layer of which the optimizer holds another parameter, a third one of
     these layers is frozen, so that the program says by the flag what is not to learn, and it asks by name for these
     others and for what no parameter is called."""
     layers = {name.rpartition(".")[0] for name in sign.parameters}
-    inside = [p for p in parameters if not p.buffer and p.name.startswith(tuple(f"{layer}." for layer in layers))]
+    inside = [
+        p for p in program.parameters if not p.buffer and p.name.startswith(tuple(f"{layer}." for layer in layers))
+    ]
     held = [p.name for p in inside if sign.optimizer in p.owners and p.name.rpartition(".")[0] in layers]
     frozen = [p.name for p in inside if not p.requires_grad]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
         return None
-    asked = [texts for texts in _asked_together(sources) if any(t in n for t in texts for n in held)]
-    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in parameters)), None)
+    asked = [texts for texts in _asked_together(program.sources) if any(t in n for t in texts for n in held)]
+    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in program.parameters)), None)
     if vain is None:
         return None  # by choice one factor of an adapter may stay as it was drawn
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that they are to learn is the reading of the flags
+        *likely(0.9),  # that nobody trains them is seen; that they are to learn is the reading of the flags
         f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
         f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
         f"not. The program asks for `{vain}`, and no parameter is called so.",
-        ungiven_places(sources, optimizers, sign, whose),
+        ungiven_places(program, sign, whose),
         because=unused_gradients(sign, whose),
     )
 
@@ -363,34 +343,31 @@ def _asked_together(sources: SourceTexts) -> Iterator[list[str]]:
 # Telling parameters of other names than those by which an optimizer's groups were filled.
 
 
-def other_names(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def other_names(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless one loop over a model's modules collects parameters by the names of attributes, all that
     the optimizer holds are called so, and none of these are."""
-    held = {p.name.rpartition(".")[2] for p in parameters if not p.buffer and sign.optimizer in p.owners}
+    held = {p.name.rpartition(".")[2] for p in program.parameters if not p.buffer and sign.optimizer in p.owners}
     loose = {name.rpartition(".")[2] for name in sign.parameters}
-    found = [one for one in _filled_by_name(sources) if held and held <= set(one[2])]
+    found = [one for one in _filled_by_name(program.sources) if held and held <= set(one[2])]
     if len(found) != 1 or not loose or loose & set(found[0][2]):
         return None
     file, loop, groups, model = found[0]
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(sources, file, loop)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(program.sources, file, loop)
     group = groups.get("bias") or next(iter(groups.values()))
-    kept = fresh_name(bindings.source_at(sources, at), "p")
+    kept = fresh_name(bindings.source_at(program.sources, at), "p")
     test = f'name.rpartition(".")[2] not in ({", ".join(repr(n) for n in groups)})'.replace("'", '"')
     text = f"{group} += [{kept} for name, {kept} in {model}.named_parameters() if {test}]"
     note = f"{name} updates {whose} as well"
     args = {"place": place(at), "statement": text, "before": False}
     open_ = "in which group, with or without weight decay, they belong, is for you to say"
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that the loop is to find all parameters is what it is written for
+        *likely(0.9),  # that nobody trains them is seen; that the loop is to find all is what it is written for
         f"the groups of {name} hold {words} of each module, and not {whose}",
         "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
         (
-            span("cause", bindings.frame_of(sources, file, loop.iter), f"of each, {words} are taken alone", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", bindings.frame_of(program.sources, file, loop.iter), f"of each, {words} are taken alone"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),),
         because=unused_gradients(sign, whose),
@@ -418,45 +395,42 @@ def _filled_by_name(sources: SourceTexts) -> Iterator[tuple[str, ast.For, dict[s
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.
 
 
-def part_left_out(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def part_left_out(program: Program, sign: Sign) -> Finding | None:
     """The finding; None unless the optimizer was given the parts beside this one each by its name, and the program
     freezes with the flag what it does not train: this is new, and not frozen."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None or sign.facts.get("loaded") or not sign.parameters:
         return None
     root, _, part = shared_path(sign.parameters).removesuffix(".").rpartition(".")
-    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
+    at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
     target = bindings.text_of(making.statement.targets[0])
     if isinstance(call, ast.Name):
         target = call.id
-        at = next((place for place, _ in bindings.assignments(sources, at, target)), at)
-    scope = bindings.function_at(sources, at) or making.statement
+        at = next((place for place, _ in bindings.assignments(program.sources, at, target)), at)
+    scope = bindings.function_at(program.sources, at) or making.statement
     lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
     named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
-    below = [p for p in parameters if p.name.startswith(f"{root}.")]
+    below = [p for p in program.parameters if p.name.startswith(f"{root}.")]
     beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in below]
     held = {name for name, p in beside if sign.optimizer in p.owners}
     given = {name: whole for name, whole in named.items() if name in held}
-    freezes = any(switches(n) is False for _, n in bindings.everywhere(sources, ast.stmt))
+    freezes = any(switches(n) is False for _, n in bindings.everywhere(program.sources, ast.stmt))
     if not root or len(given) < 2 or not named.keys() <= {n for n, _ in beside} - {part} or not freezes:
         return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     wholes = sorted(set(given.values()))
     statement = f'{target}.add_param_group({{"params": {wholes[0]}.{part}.parameters()}})'
     args = {"place": place(at), "statement": statement}
     open_ = "which learning rate this part is to have, is for you to say"
     remedy = Remedy("add_statement", f"give it `{part}` too", "unsafe", f"`{name}` steps {whose}", args, open_)
     return Finding(
-        0.9,
-        "likely",  # that nobody trains it is seen; that it is to learn is the reading of the source
+        *likely(0.9),  # that nobody trains it is seen; that it is to learn is the reading of the source
         f"`{name}` is given {listing([f'`{p}`' for p in sorted(given)])} of `{root}`, and not `{part}`",
         f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
         "frozen by `requires_grad` in this program, and this is not.",
         (
-            span("cause", at, f"`{part}` is in no group", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", at, f"`{part}` is in no group"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(remedy,) if len(wholes) == 1 else (),
         because=unused_gradients(sign, whose),

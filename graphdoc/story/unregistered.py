@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.evidence import Frame, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
 from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
@@ -21,12 +23,12 @@ from graphdoc.story.wording import folded, listing, optimizer_of
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
 
 
-def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def bypassed(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``bypassed`` sign; None where the parameters have no name."""
     whose = folded(sign.parameters)
     if not whose:
         return None
-    node = parse_expression(code_at(sources, innermost_user(sign.stack)))
+    node = parse_expression(code_at(program.sources, innermost_user(sign.stack)))
     detached = next(
         (
             n.value.left
@@ -37,16 +39,15 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     )
     value = f"`{ast.unparse(detached)}`" if detached is not None else "what is detached here"
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         f"no gradient reaches {whose}: only the detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
         f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
         (
-            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
-            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
+            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
+            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
         ),
-        because=f"{optimizer_of(optimizers, sign)} holds {whose}, which no backward call has "
+        because=f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has "
         "reached and nothing else has changed",
     )
 
@@ -54,35 +55,35 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
 # Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.
 
 
-def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flagged-buffer`` sign; None where its registration is not found, or its gradient is read."""
     file, cls, names = str(sign.facts["file"]), str(sign.facts["class"]), [str(n) for n in sign.facts["buffers"]]
-    owner = bindings.class_around(bindings.tree(sources, file), int(sign.facts["line"]))
-    if owner is None or any(_is_read(sources, name) for name in names):
+    owner = bindings.class_around(bindings.tree(program.sources, file), int(sign.facts["line"]))
+    if owner is None or any(_is_read(program.sources, name) for name in names):
         return None
     found = [(call, made) for call in _registering(owner, names) if (made := _made(owner, call)) is not None]
     if not found:
         return None
-    places = [(bindings.frame_of(sources, file, c), bindings.frame_of(sources, file, made)) for c, made in found]
-    edits: list[dict[str, Any]] = [
-        {"kind": "register_parameter", "args": {"place": place(at), "made": place(made)}} for at, made in places
+    places = [
+        (bindings.frame_of(program.sources, file, c), bindings.frame_of(program.sources, file, made))
+        for c, made in found
     ]
-    name, whose = optimizer_of(optimizers, sign), listing([f"`{n}`" for n in names])
+    edits: list[dict[str, Any]] = [edit_at("register_parameter", at, made=place(made)) for at, made in places]
+    name, whose = optimizer_of(program.optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
     note = (
         f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
     )
     title = "register it as a parameter" if one else "register them as parameters"
     return Finding(
-        0.92,
-        "likely",  # that they get gradients nobody uses is seen; that they are to learn is not
+        *likely(0.92),  # that they get gradients nobody uses is seen; that they are to learn is not
         f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
         "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
         "their `.grad` grows, as no `zero_grad()` clears it.",
         (
-            *(span("cause", made, "made to get gradients", sources) for _, made in places[:2]),
-            *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            *(span("cause", made, "made to get gradients") for _, made in places[:2]),
+            *(span("related", at, "registered as what does not learn") for at, _ in places[:2]),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
         ),
         remedies=tuple(together(edits, title, "unsafe", note)),
         because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
@@ -146,23 +147,23 @@ class _Container:
     """The containers that are written into it, with their levels; None where one of them is not found."""
 
 
-def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def not_registered(program: Program, sign: Sign) -> Finding | None:
     """The finding for an ``unregistered`` sign; None where no assignment is found that was meant otherwise."""
     names: list[str] = []
     found: list[_Container] = []
     for facts in sign.facts.get("classes") or [sign.facts]:
-        mine = _containers(sources, facts)
+        mine = _containers(program.sources, facts)
         found += mine
         # Which of them lie in a container of which nothing is told is not known.
         told = {c.attribute for c in mine} == {c["attribute"] for c in facts["containers"]}
         names += (facts.get("names") or sign.parameters) if mine and told else []
     if not found:
         return None
-    name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
-    places = [bindings.frame_of(sources, c.file, c.value) for c in found]
+    name, whose = optimizer_of(program.optimizers, sign), folded(sorted(set(names)))
+    places = [bindings.frame_of(program.sources, c.file, c.value) for c in found]
     group = _group(found[0].of_parameters and len(found[0].levels) == 1, found[0].value)
     note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
-    args = [a for c in found for a in _edits(sources, c)]
+    args = [a for c in found for a in _edits(program.sources, c)]
     remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
     if len(args) > 1:
         edits = [{"kind": "module_list", "args": a} for a in args]
@@ -173,8 +174,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = f"{their} of {listing([f'`{cls}`' for cls in classes])}"
     one = len({(c.cls, c.attribute) for c in found}) == 1
     return Finding(
-        0.93,
-        "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
+        *likely(0.93),  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
         f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
@@ -184,11 +184,10 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
                     "cause" if number < MOST_CAUSES else "related",
                     at,
                     f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
-                    sources,
                 )
                 for number, (at, c) in enumerate(zip(places, found, strict=True))
             ),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
         ),
         remedies=() if any(c.within is None for c in found) else (remedy,),
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
@@ -317,17 +316,16 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
         remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
     return Finding(
-        0.93,
-        "likely",  # that no parameter is registered is seen; that these were to be is read off the source
+        *likely(0.93),  # that no parameter is registered is seen; that these were to be is read off the source
         f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
         "It does not look into a list or dict.",
         (
             *(
-                span("cause", at, f"a plain container: `{made_by}` does not look into it", sources)
+                span("cause", at, f"a plain container: `{made_by}` does not look into it")
                 for _, at, _ in found[:MOST_CAUSES]
             ),
-            span("failed", frame, f"`{owner}.parameters()` gives nothing", sources),
+            span("failed", frame, f"`{owner}.parameters()` gives nothing"),
         ),
         remedies=(remedy,),
         because=f"the optimizer found no parameter in `{owner}`",
@@ -345,26 +343,25 @@ def _makes_layers(value: ast.expr) -> bool:
 # Telling an attribute that is the result of an operation on a parameter: the module does not have the parameter.
 
 
-def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def kept_result(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``kept-result`` sign; None where its place is not known."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
-    assigned = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
+    assigned = assigned_in(program.sources, cls.rpartition(".")[2], f"self.{attribute}")
     made = innermost_user(sign.stack)
     ways = [(f, v) for f, v in assigned if len(assigned) == 1 or (made and f == made.file and covers(v, made.line))]
-    whole = bindings.frame_of(sources, *ways[0]) if len(ways) == 1 else None
+    whole = bindings.frame_of(program.sources, *ways[0]) if len(ways) == 1 else None
     made = whole or made
     if made is None:
         return None
-    name = optimizer_of(optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     return Finding(
-        0.93,
-        "likely",  # what is kept, and that no optimizer has what it came from, is seen; not that it is to be trained
+        *likely(0.93),  # what is kept, and that no optimizer has its origin, is seen; not that it is to be trained
         f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
         f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
         (
-            span("cause", made, "a plain tensor with a graph, not a parameter", sources),
-            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses", sources),
+            span("cause", made, "a plain tensor with a graph, not a parameter"),
+            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses"),
         ),
         remedies=() if whole is None else (_remedy(whole, attribute),),
         because=f"that parameter got gradients in {sign.count} backward calls; {name} holds other "
@@ -381,36 +378,35 @@ def _remedy(whole: Frame, attribute: str) -> Remedy:
 # Telling a layer or a parameter that is made anew at each call.
 
 
-def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
+def made_anew(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``made-anew`` sign; None where its place is not known."""
     taken = innermost_user(sign.stack)
     if taken is None:
         return None
-    call = bindings.call_at(sources, taken)
+    call = bindings.call_at(program.sources, taken)
     name = bindings.text_of(call.func) if call is not None else ""
-    made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
+    made_at = bindings.assignments(program.sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
     whole = next((at for at, value in made_at if is_made(value)), None)
     kind = "layer"
     if whole is None and (call is None or not is_made(call.func)):
         kind = "parameter"
-        name, whole = _parameter_anew(sources, taken) or ("", None)
+        name, whole = _parameter_anew(program.sources, taken) or ("", None)
         if whole is None:
             return None  # its parameters are made another way: of a result, perhaps
-    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(sources, taken)}`"
+    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(program.sources, taken)}`"
     shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
     begins = "A layer that is made in a forward begins with new random weights at each call."
     if kind == "parameter":
         begins = "A parameter that is made in a function begins with its first value at each call."
     return Finding(
-        0.9,
-        "likely",  # that its parameters are new each time and trained by nobody is seen; that they should be is not
+        *likely(0.9),  # that its parameters are new each time and trained by nobody is seen; that they should be is not
         f"{what} is made again in each iteration: it never learns",
         f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
         "use it in `forward`.",
         (
-            *((span("cause", whole, f"a new {kind} at each call", sources),) if whole is not None else ()),
-            span("related" if whole is not None else "cause", taken, "takes its new weights", sources),
-            *span_of("related", sign.other, "gives them gradients that nobody uses", sources),
+            *span_of("cause", whole, f"a new {kind} at each call"),
+            span("related" if whole is not None else "cause", taken, "takes its new weights"),
+            *span_of("related", sign.other, "gives them gradients that nobody uses"),
         ),
         remedies=(
             Remedy(

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Optimizer, Sign, optimizer_with
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.program.proof import signs
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -103,6 +104,14 @@ def begins_small(title: str) -> str:
     return title[0].lower() + title[1:] if word else title
 
 
+_OF_ONE = {"are": "is", "were": "was", "have": "has", "carry": "carries", "they": "it", "them": "it", "their": "its"}
+
+
+def in_number(several: bool, words: str) -> list[str]:
+    """These words of a sentence on several things, or the same for one: ``are``, ``is``; ``get``, ``gets``."""
+    return words.split() if several else [_OF_ONE.get(word, f"{word}s") for word in words.split()]
+
+
 def listing(words: Iterable[str], most: int = 3) -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b and 4 more``."""
     every = list(dict.fromkeys(words))
@@ -148,13 +157,13 @@ def opening(sentence: str) -> str:
 
 # A cause that several signs speak for: the first of them whose story can be told.
 
-Story = Callable[[Sign], Finding | None]
-"""What tells a sign; None where it does not know enough to."""
+Story = Callable[[Program, Sign], Finding | None]
+"""What tells a sign of a run; None where it does not know enough to."""
 
 
-def first_told(seen: list[Sign], *stories: tuple[str, Story]) -> Finding | None:
+def first_told(program: Program, *stories: tuple[str, Story]) -> Finding | None:
     """The first finding in the order of the stories, each of which is for one kind of sign."""
-    told = (story(sign) for kind, story in stories for sign in signs(seen, kind))
+    told = (story(program, sign) for kind, story in stories for sign in signs(program.signs, kind))
     return next((finding for finding in told if finding is not None), None)
 
 

@@ -8,6 +8,7 @@ from graphdoc.causes import all_causes
 from graphdoc.evidence import Evidence, Frame, Raised, Stale, Tensor
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.observed import program_of
+from graphdoc.program.spans import in_whole_lines
 from graphdoc.story.message_alone import Mismatch, likelihood, mismatch
 
 TWICE = (
@@ -156,7 +157,7 @@ def test_the_place_is_the_innermost_line_of_the_users_own_code() -> None:
     e.sources["train.py"] = "\n" * 6 + "    loss.backward()\n"
     found = next(c for c in all_causes() if c.slug == "carried-state").recognise(program_of(e))
     assert found is not None
-    (span,) = found.spans
+    (span,) = in_whole_lines(e.sources, found.spans)
     assert (span.role, span.line, span.column, span.end_column) == ("failed", 7, 5, 20)
 
 

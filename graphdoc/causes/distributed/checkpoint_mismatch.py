@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import RECOMPUTED, Evidence, Frame, Node, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import name_usage
 from graphdoc.program.exception import field_of
@@ -12,7 +12,6 @@ from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_ch
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -107,13 +106,12 @@ def _measured(program: Program, sign: Sign) -> Finding | None:
     what = f"`{name}`" if name else "a checkpointed function"
     lost = "gives no gradient to" if sign.facts["none"] else "gives another gradient to"
     return Finding(
-        0.97,
-        Proof.RERUN.confidence,
+        *Proof.RERUN.at(0.97),
         f"{what}, run again by its checkpoint, {lost} {whose}",
         "The checkpoint runs the function again for backward, and the second run does something else than the first. "
         "It depends on something that has changed in between: a hook that is removed, a cache, a flag, a number that "
         "is drawn anew.",
-        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward", program.sources)),
+        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward")),
         remedies=_remedies(program.sources, [call]),
         because=f"at {sign.count} steps, run once instead, it gave the same loss bit for bit, and other gradients",
     )
@@ -160,7 +158,7 @@ def _marks(program: Program, calls: list[Frame]) -> list[Span]:
     marks += [] if proven else others[:2]
     frame = program.raised_at
     if not marks and frame:
-        marks = [span("cause", frame, "the recomputation is compared here", program.sources)]
+        marks = [span("cause", frame, "the recomputation is compared here")]
     return marks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import only_applied
@@ -14,7 +14,6 @@ from graphdoc.program.library_calls import by_checkpoint, checkpointed, outside,
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.installed_packages import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
 
@@ -119,13 +118,12 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
     package = deed.package.told if deed is not None else "an installed package"
     at = f" at {deed.place}" if deed is not None else ""
     return Finding(
-        0.97 if deed is not None else 0.9,
-        Proof.GRAPH_END.where(deed is not None),
+        *Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None),
         PAGE.title,
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
         (
-            span("cause", switch.frame, "switches the reentrant checkpoint on", program.sources),
+            span("cause", switch.frame, "switches the reentrant checkpoint on"),
             *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
             *program.raised_span("noticed here"),
         ),
@@ -157,8 +155,8 @@ def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Con
         _title(run.sources, calls, text),
         text,
         (
-            *(span("cause", f, "the reentrant checkpoint", run.sources) for f in frames[:2]),
-            *raised_span(run.sources, run.raised, "noticed here"),
+            *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
+            *raised_span(run.raised, "noticed here"),
         ),
         remedies=_remedies(run.sources, frames if calls else []),
     )

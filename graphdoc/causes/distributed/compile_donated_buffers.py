@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import span_of
 
 PAGE = Page(
     code="GD806",
@@ -72,7 +71,7 @@ def _told(program: Program) -> Finding:
         "asks for "
         f"`{flag}=True`.",
         (
-            *((span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),) if frame else ()),
+            *span_of("cause", frame, f"asks for {flag}=True of a compiled graph"),
             *program.raised_span("refused here"),
         ),
         remedies=remedy_at(

@@ -60,12 +60,8 @@ def _told(program: Program) -> Finding:
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""
     first = next((e for e in reversed(program.before_failure) if e.create_graph), None)
-    between = (
-        span_of("related", first.stack, "differentiated once here, with create_graph=True", program.sources)
-        if first
-        else ()
-    )
-    marks = [span("cause", f, "compiled here", program.sources) for f in compiled[:2]]
+    between = span_of("related", first.stack, "differentiated once here, with create_graph=True") if first else ()
+    marks = [span("cause", f, "compiled here") for f in compiled[:2]]
     role = "related" if marks else "cause"
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
@@ -74,11 +70,7 @@ def _told(program: Program) -> Finding:
         "Call the uncompiled module for the part that is differentiated twice.",
         (
             *marks,
-            *(
-                between
-                if role == "related"
-                else tuple(span_of("cause", first.stack, "", program.sources) if first else ())
-            ),
+            *(between if role == "related" else tuple(span_of("cause", first.stack, "") if first else ())),
             *program.raised_span("differentiated a second time here"),
         ),
     )

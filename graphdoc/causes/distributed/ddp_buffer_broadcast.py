@@ -8,13 +8,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Stale
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program.exception import VERSION
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import innermost_user, span_of
 from graphdoc.source.paths import only
 
 PAGE = Page(
@@ -83,7 +82,7 @@ def _told(program: Program, stale: Stale) -> Finding:
     name = stale.tensor.name or "a buffer"
     write = next((w for w in stale.writes if _ddp_frames(w.stack)), None)
     node = program.node(stale.node)
-    used = span_of("created", node.stack, f"{name} is used here", program.sources) if node else ()
+    used = span_of("created", node.stack, f"{name} is used here") if node else ()
     frame = innermost_user(write.stack) if write else None
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
     return Finding(
@@ -95,7 +94,7 @@ def _told(program: Program, stale: Stale) -> Finding:
         "An earlier "
         "forward had saved it and has not had its backward yet.",
         (
-            *((span("cause", frame, "this forward overwrites the buffers", program.sources),) if frame else ()),
+            *span_of("cause", frame, "this forward overwrites the buffers"),
             *used,
             *program.raised_span("this backward needs the buffer as it was"),
         ),

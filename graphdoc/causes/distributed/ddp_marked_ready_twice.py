@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import name_usage
 from graphdoc.program.library_calls import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 
 PAGE = Page(
@@ -76,13 +75,9 @@ def _told(program: Program) -> Finding:
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
     outside = _outside(program.sources)
-    marks = [
-        span("cause", f, "a reentrant checkpoint runs a backward of its own", program.sources) for f in checkpoints[:2]
-    ]
+    marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own") for f in checkpoints[:2]]
     if not marks:
-        marks = [
-            span("cause", f, "a parameter is used outside of the wrapped forward", program.sources) for f in outside[:2]
-        ]
+        marks = [span("cause", f, "a parameter is used outside of the wrapped forward") for f in outside[:2]]
     named = program.field("name", "ddp-parameter-twice")
     why = (
         "A reentrant checkpoint runs an inner backward, and a gradient that two of them deliver is reported twice."

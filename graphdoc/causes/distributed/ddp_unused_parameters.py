@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.calls_in_order import Partial, partial_backward
@@ -14,7 +14,6 @@ from graphdoc.program.modules_in_source import layers_without, made_at, never_re
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 from graphdoc.story.wording import folded
 
@@ -96,11 +95,11 @@ def _told(program: Program) -> Finding:
     idle, every = _idle(program)
     frozen = bool(idle) and {p.name for p in program.parameters if not p.requires_grad}.issuperset(idle)
     mark = "wrapped here, before they were frozen" if frozen else "wrapped here without looking for unused parameters"
-    marks = [span("cause", f, mark, program.sources) for f in blind[:2]]
+    marks = [span("cause", f, mark) for f in blind[:2]]
     marks += _layers(program.sources, idle, every, rank)
     frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
-    here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
+    here = [span("failed" if marks else "cause", frame, noticed)] if frame else []
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         _title(idle, frozen),
@@ -116,10 +115,10 @@ def _told(program: Program) -> Finding:
 
 def _partial(program: Program, partial: Partial) -> Finding:
     """The backward of the iteration before was kept from some leaves: that is what left the reduction unfinished."""
-    noticed, sources = program.raised_at, program.sources
+    noticed = program.raised_at
     how = "failed and was caught" if partial.failed else "was limited by `inputs=`"
     mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
-    later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)
+    later = () if noticed is None else (span("failed", noticed, "noticed at the next forward"),)
     return Finding(
         *program.weight(0.95, Proof.RAISED.where(partial.alone)),
         f"the previous backward {how}: DDP still waits for gradients",
@@ -130,7 +129,7 @@ def _partial(program: Program, partial: Partial) -> Finding:
             if partial.failed
             else "With `inputs=` call the wrapper's own `module`, or let only what is trained require gradients."
         ),
-        (span("cause", partial.place, mark, sources), *later),
+        (span("cause", partial.place, mark), *later),
     )
 
 
@@ -193,10 +192,10 @@ def _layers(sources: SourceTexts, idle: list[str], every: list[str], rank: str) 
             continue
         unread = never_read(sources, f"model.{next(n for n in idle if f'{n}.'.startswith(f'{layer}.'))}")
         if unread is not None and unread[0] in layer.split("."):
-            found.append(span("cause", at, f"`{layer}` is made here, and nothing in the program uses it", sources))
+            found.append(span("cause", at, f"`{layer}` is made here, and nothing in the program uses it"))
         else:
             label = f"`{layer}` is made here; it got no gradient{rank} in the iteration before"
-            found.append(span("created", at, label, sources))
+            found.append(span("created", at, label))
     return found
 
 

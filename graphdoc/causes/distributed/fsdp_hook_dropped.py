@@ -71,16 +71,11 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
     target = target_of(program.evidence, frame)
     what = f"`{target.path}`" if visible and target.path else "a view"
     places = [frame] if visible else builders(program.sources, frame, found.write.stack)
-    spans = [
-        span("cause", frame, f"writes into {what} in place: the hook is lost", program.sources, moment(found.write))
-    ]
+    spans = [span("cause", frame, f"writes into {what} in place: the hook is lost", moment(found.write))]
     if found.called is not None:
-        spans.append(
-            span("created", found.called, f"`{found.module}` returns a view, with FSDP2's hook on it", program.sources)
-        )
+        spans.append(span("created", found.called, f"`{found.module}` returns a view, with FSDP2's hook on it"))
     return Finding(
-        0.97,
-        Proof.NODE.confidence,
+        *Proof.NODE.at(0.97),
         f"changing {what} in place drops the hook that gathers `{found.module}` for backward",
         f"{where(frame)} writes into a view that `{found.module}`, wrapped by `fully_shard`, had returned. The view "
         "got a new `grad_fn`; FSDP2's pre-backward hook stayed with the old one. So the parameters were not gathered "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program.library_calls import library_calls, module_called, wrapper_past
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
     code="GD809",
@@ -98,14 +97,13 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
     called = f"`{short_code(sources, frame)}`" if code_at(sources, frame) else "a call"
     past = f" `{wrapper}`" if wrapper else ""
     return Finding(
-        0.95,
-        Proof.COLLECTIVES.where(not some),
+        *Proof.COLLECTIVES.at(0.95, not some),
         f"{called} bypasses DDP: gradients are not averaged",
         f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and backward "
         "started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks part.",
         (
-            span("cause", frame, f"runs the module without its wrapper{past}", sources),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
+            span("cause", frame, f"runs the module without its wrapper{past}"),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
         ),
         remedies=_through(program, frame, wrapper, innermost(sign.other)),
         because=f"at {sign.count} steps of {name} backward had started no collective"
@@ -128,13 +126,12 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
     title = "make the DistributedDataParallel after the last change of its module"
     note = "First move, convert and extend the module; then wrap it, and make the optimizer."
     return Finding(
-        0.95,
-        Proof.COLLECTIVES.where(not sign.facts.get("collectives")),
+        *Proof.COLLECTIVES.at(0.95, not sign.facts.get("collectives")),
         f"DDP does not average {names or 'new parameters'}, {made} after it",
         f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient.",
         (
-            span("cause", frame, unheard, program.sources),
-            *span_of("related", sign.other, "fills their `.grad` on this rank alone", program.sources),
+            span("cause", frame, unheard),
+            *span_of("related", sign.other, "fills their `.grad` on this rank alone"),
         ),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}",
@@ -148,18 +145,17 @@ def _unsharded(program: Program, sign: Sign) -> Finding | None:
     if frame is None or not calls or any("ignored_params" in text for text in program.sources.values()):
         return None
     name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "new parameters"
-    are, they = ("are", "they") if len(sign.parameters) != 1 else ("is", "it")
+    are, they = in_number(len(sign.parameters) != 1, "are they")
     note = "First add adapters, heads and whatever else is trained; then shard, and make the optimizer."
     return Finding(
-        0.95,
-        "likely",  # that they are later than the call is read off the groups, which lack them
+        *likely(0.95),  # that they are later than the call is read off the groups, which lack them
         f"FSDP2 does not average {names}, added after `fully_shard`",
         f"`fully_shard` takes the parameters that a module has at the call. {names} {are} none of those, so {they} "
         f"{are} neither sharded nor averaged: each rank steps by its own gradient.",
         (
-            span("cause", calls[-1], f"{names} {are} not there yet", program.sources),
-            span("created", frame, f"runs {names}, a plain tensor on each rank", program.sources),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone", program.sources),
+            span("cause", calls[-1], f"{names} {are} not there yet"),
+            span("created", frame, f"runs {names}, a plain tensor on each rank"),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
         ),
         remedies=(Remedy("shard_last", "call `fully_shard` after the last change of the module", "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and FSDP2 does not list them",
@@ -188,12 +184,11 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
     title = "wrap the model: `model = DistributedDataParallel(model)`"
     note = "Its backward averages the gradients. Make the optimizer from its parameters, and call the wrapper."
     return Finding(
-        0.6,
-        "likely",  # that the ranks are to train one model is not seen
+        *likely(0.6),  # that the ranks are to train one model is not seen
         f"{world} ranks train apart: nothing averages their gradients",
         "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
         "collective ran while they trained, so each rank trains a model of its own.",
-        span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources),
+        span_of("cause", sign.stack, "fills `.grad` on this rank alone"),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective had run since the step before",
     )

@@ -6,12 +6,12 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program.bindings import frame_of, source_at, statement_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import signs
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.proof import likely, signs
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.source.paths import only
 from graphdoc.story.wording import folded, listing
 
@@ -71,15 +71,14 @@ def recognise(program: Program) -> Finding | None:
 
 def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
     at = only(library_calls(sources, "DistributedDataParallel"))
-    made = (span("cause", at, "made here, and keeps a node of each parameter", sources),) if at else ()
+    made = span_of("cause", at, "made here, and keeps a node of each parameter")
     title = "make the DistributedDataParallel on the stream on which you train"
     return Finding(
-        0.7,
-        "likely",  # that it was made on another stream is no fact of the run
+        *likely(0.7),  # that it was made on another stream is no fact of the run
         "DistributedDataParallel was made on another CUDA stream",
         "The wrapper keeps the AccumulateGrad nodes of its parameters, and they belong to the stream that was current "
         "when it was made. The gradients of this backward call arrive on another one.",
-        (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream", sources)),
+        (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream")),
         remedies=(Remedy("wrap_on_stream", title, "display", _OFF),),
         because=f"PyTorch warned of two streams, and a wrapper has hooks in {folded(sign.parameters) or 'parameters'}",
     )
@@ -91,16 +90,15 @@ def _kept(sources: SourceTexts, found: list[Sign]) -> Finding | None:
         return None
     inside, names = any(s.facts["inside"] for s in found), list(dict.fromkeys(name for _, name in places))
     stored = "a result of this is stored in" if inside else "its result is kept as"
-    spans = [span("cause", at, f"{stored} `{name}`", sources) for at, name in places]
+    spans = [span("cause", at, f"{stored} `{name}`") for at, name in places]
     first, reached = found[0], folded(found[0].parameters) or "parameters"
     keep = "keeps" if len(names) == 1 else "keep"
     return Finding(
-        0.7,
-        "likely",  # whose stream a node has is in no graph
+        *likely(0.7),  # whose stream a node has is in no graph
         f"{listing(f'`{n}`' for n in names)} {keep} gradient nodes of another CUDA stream",
         "An AccumulateGrad node belongs to the stream on which it was made, and lives as long as a graph leads to it. "
         "The gradients of this backward call arrive on another stream.",
-        (*spans, *span_of("related", first.other, "brings gradients on another stream", sources)),
+        (*spans, *span_of("related", first.other, "brings gradients on another stream")),
         remedies=_remedies(sources, names, inside, [at for at, _ in places], innermost_user(first.other)),
         because=f"PyTorch warned of two streams, and an older graph leads to {reached}",
     )
@@ -112,8 +110,8 @@ def _remedies(
     after = _before_last(sources, made, at)
     if after is not None and not inside and all(n.isidentifier() for n in names):
         gone = f"del {', '.join(names)}"
-        args = {"place": place(after), "statement": gone, "before": True}
-        return (Remedy("add_statement", f"let the old graph go: `{gone}`", "unsafe", _OFF, args),)
+        title = f"let the old graph go: `{gone}`"
+        return remedy_at(after, "add_statement", title, "unsafe", _OFF, statement=gone, before=True)
     title = f"keep what is in {listing(f'`{n}`' for n in names)} without its graph: `.detach()`"
     return (Remedy("detach_expression", title, "display", _OFF),)
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bindings import assignments, call_at, dotted, expression_at, frame_of, text_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import reached, short_code, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 
@@ -87,12 +86,11 @@ def _clipped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
     note = "Clipping each kind by itself works too, but bounds two norms instead of one."
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
         "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
         "mesh.",
-        (span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources)),
+        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
         remedies=(Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),),
         because="only a part of these parameters is sharded, or they lie on two meshes",
     )
@@ -103,15 +101,14 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     name = text_of(call.func.value) if is_method_call(call) else ""
     bound = assignments(program.sources, frame, name) if name.isidentifier() else []
     made = only([frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)])
-    spans = [span("cause", made, f"`{name}` gets parameters of both kinds", program.sources)] if made else []
+    spans = [span("cause", made, f"`{name}` gets parameters of both kinds")] if made else []
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"an optimizer steps {kinds} in one operation",
         "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
-        (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once", program.sources)),
+        (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once")),
         remedies=remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False"),
         because="only a part of these parameters is sharded, or they lie on two meshes",
     )
@@ -140,14 +137,13 @@ def _past_forward(program: Program) -> Finding | None:
             title = f"register `{method}` with FSDP2"
             remedies = remedy_at(wrap, "add_statement", title, "safe", note, statement=made)
         return Finding(
-            0.95,
-            Proof.RAISED.confidence,
+            *Proof.RAISED.at(0.95),
             f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
             f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
             "shards, and an operation got one beside a plain tensor.",
             (
-                span("cause", frame, f"runs `{method}`, and no hook of FSDP2", sources),
-                span("related", wrap, f"`{module}` is sharded here", sources),
+                span("cause", frame, f"runs `{method}`, and no hook of FSDP2"),
+                span("related", wrap, f"`{module}` is sharded here"),
                 *program.raised_span("gets a shard beside a plain tensor"),
             ),
             remedies=remedies,
@@ -173,12 +169,11 @@ def _used(program: Program, frame: Frame) -> Finding:
     note = "A plain tensor becomes a DTensor by `DTensor.from_local(x, mesh, placements)`, with its graph."
     code = short_code(program.sources, frame)
     return Finding(
-        0.9,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.9),
         f"`{code}` got {kinds}" if code else PAGE.title,
         "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
         "whether that is a part too.",
-        (span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources)),
+        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
         remedies=_made_whole(program, frame) or (Remedy("call_module", title, "display", note),),
         because="one operand is a DTensor and another is not on its mesh",
     )
@@ -212,4 +207,4 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
 
 
 def _sharded(sources: SourceTexts) -> list[Span]:
-    return [span("related", f, "makes parameters DTensors", sources) for f in library_calls(sources, *_SHARDING)[:2]]
+    return [span("related", f, "makes parameters DTensors") for f in library_calls(sources, *_SHARDING)[:2]]

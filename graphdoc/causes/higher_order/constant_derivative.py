@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.program.spans import innermost_user, span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 LONGEST = 30
@@ -88,15 +88,14 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
     named = 0 < len(of) <= LONGEST and 0 < len(by) <= LONGEST
     noticed = program.raised_span("noticed here")
     return Finding(
-        0.93,
-        "likely",
+        *likely(0.93),
         f"`{of}` is a derivative that no longer depends on `{by}`" if named else PAGE.title,
         "What is differentiated here is itself a derivative with respect to the same input, computed with "
         "`create_graph=True`. The input does not occur in it: the function is linear in this input, and the second "
         "derivative is zero.",
         (
-            span("cause", here, "the input does not occur in this derivative", program.sources),
-            span("related", first, "the first derivative, with a graph", program.sources),
+            span("cause", here, "the input does not occur in this derivative"),
+            span("related", first, "the first derivative, with a graph"),
             *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
         ),
         remedies=remedy,

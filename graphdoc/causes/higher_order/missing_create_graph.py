@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Event, Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.bindings import Flow, flow
 from graphdoc.program.exception import SECOND_TIME, events_before_failure
@@ -15,8 +15,7 @@ from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, user_line, where
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import innermost_user, place, short_code, span_of, user_line, where
 from graphdoc.source.module import is_method_call
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -114,7 +113,7 @@ def _is_alone(program: Program, event: Event | None) -> bool:
 
 
 def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
-    used = span_of("related", cut.stack, "the gradient is taken from here", program.sources) if cut else ()
+    used = span_of("related", cut.stack, "the gradient is taken from here") if cut else ()
     at = f" at {where(frame)}" if frame else ""
     call = bindings.call_at(program.sources, frame)
     failed = program.failing
@@ -126,13 +125,12 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
     )
     code = short_code(program.sources, frame)
     return Finding(
-        strength,
-        Proof.GRAPH_END.where(certain),
+        *Proof.GRAPH_END.at(strength, certain),
         f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else PAGE.title,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
         (
-            *((span("cause", frame, "this gradient has no graph", program.sources),) if frame else ()),
+            *span_of("cause", frame, "this gradient has no graph"),
             *used,
             *program.raised_span(_NOTICED[again]),
         ),
@@ -150,11 +148,11 @@ def _with_graph(program: Program, frame: Frame, cut: Cut | None, note: str) -> t
         return (Remedy("set_keyword", title, "unsafe", note, flag),)
     at, name, gradient = bare
     if name:
-        taken = {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": gradient}}
+        taken = edit_at("use_instead", at, operand=name, name=gradient)
         title = f"{title}, and take `{gradient}` in place of `{name}` at {where(at)}"
         note = f"{note} `{name}` holds the gradient's values alone."
     else:
-        taken = {"kind": "drop_call", "args": {"place": place(at)}}
+        taken = edit_at("drop_call", at)
         title = f"{title}, and read it with its graph at {where(at)}"
     return (Remedy("several", title, "unsafe", note, {"edits": [{"kind": "set_keyword", "args": flag}, taken]}),)
 

@@ -7,13 +7,12 @@ import re
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Evidence, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import only
 from graphdoc.story.wording import as_called
 
@@ -100,7 +99,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, op: str) -> Finding:
     frame = _forward(program.evidence, op)
-    marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()
+    marks = span_of("cause", frame, "this operation cannot be differentiated twice")
     call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
     return Finding(
@@ -117,7 +116,7 @@ def _twice(program: Program) -> tuple[Span, ...]:
     """Where it was differentiated for the first and for the second time."""
     first = next((e for e in reversed(program.before_failure) if e.create_graph), None)
     label = "differentiated once here, with create_graph=True"
-    between = span_of("related", first.stack, label, program.sources) if first else ()
+    between = span_of("related", first.stack, label) if first else ()
     return (*between, *program.raised_span("differentiated a second time here"))
 
 
@@ -138,7 +137,7 @@ def _marked_once(program: Program) -> Finding:
                 remedies = _unmark(program.sources, function.name, frame, at)
         applied = function.apply or _applied(program.sources, function.name)
         if applied is not None:
-            spans.append(span("created", applied, f"`{function.name}` is applied here", program.sources))
+            spans.append(span("created", applied, f"`{function.name}` is applied here"))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
     # The message alone proves the mark, not whose it is.
     return Finding(

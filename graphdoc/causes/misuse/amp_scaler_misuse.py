@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
 _TWICE = "The gradients of one optimizer are unscaled twice for one step"
@@ -145,14 +144,13 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         "it keeps the factor that it has found, so that steps are taken",
     )
     return Finding(
-        0.95,
-        Proof.CALLS.where(False),
+        *likely(0.95),
         f"`{code_at(sources, innermost_user(sign.stack))}` never steps: each new GradScaler starts over",
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
         "gradients. A new one has forgotten what the one before had found.",
         (
-            *span_of("cause", sign.other, "each new scaler starts over with the first factor", sources),
-            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
+            *span_of("cause", sign.other, "each new scaler starts over with the first factor"),
+            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken"),
         ),
         remedies=remedies,
         because=f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}",
@@ -169,13 +167,13 @@ def _told(program: Program, complaint: str) -> Finding:
         lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
     if lost is None:
         here = "the scaler refuses this call"
-        marks = (span("cause", frame, here, program.sources),) if frame else raised
+        marks = (span("cause", frame, here),) if frame else raised
         elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
         told = elsewhere or _TELLS[complaint] + _ORDER
         return Finding(strength, confidence, title, told, tuple(marks))
     spans = (
-        span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
-        span("related", lost[1], "computes them", program.sources),
+        span("cause", lost[0], "throws away the gradients that the step is to use"),
+        span("related", lost[1], "computes them"),
     )
     why = f"They were cleared at {where(lost[0])}, after the backward call."
     return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), remedies=_cleared_later(*lost))
@@ -199,8 +197,8 @@ def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
 
 def _cleared_later(clear: Frame, backward: Frame) -> tuple[Remedy, ...]:
     note = "The step then uses the gradients of this loss."
-    args = {"place": place(clear), "before": place(backward)}
-    return (Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args),)
+    title = "clear the gradients before the backward call"
+    return remedy_at(clear, "move_statement", title, "unsafe", note, before=place(backward))
 
 
 def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
@@ -210,7 +208,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         calls = "one backward call has" if found.waiting == 1 else f"{found.waiting} backward calls have"
         facts = (f"`update()` was called last at {where(found.update)}; {calls} come since",)
     if not found.backwards:
-        return replace(_at_once(sources, found), facts=facts)
+        return replace(_at_once(found), facts=facts)
     exits, update = scaler_calls.ways_out(sources, found)
     test = scaler_calls.condition(sources, found)
     if found.kind == "unscale_" and not (found.stepped or found.zeroed or exits or test):
@@ -220,18 +218,17 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
     return replace(_not_updated(sources, found, exits, test), facts=facts)
 
 
-def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
+def _at_once(found: scaler_calls.Refused) -> Finding:
     """Twice in one iteration."""
     done = _DONE[found.kind]
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         f"The gradients of one optimizer are {done} twice in one iteration",
         f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         + _ORDER,
         (
-            span("cause", found.now, "refused here", sources),
-            span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
+            span("cause", found.now, "refused here"),
+            span("related", found.earlier, f"{done} here already, and no backward has come since"),
         ),
     )
 
@@ -240,14 +237,13 @@ def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Findi
     """Once for each backward call, where the gradients of several are added up for one step."""
     call = code_at(sources, found.now)
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         f"`{call}` is called twice for one step" if "\n" not in call else _TWICE,
         f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
         "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step.",
         (
-            span("cause", found.now, "unscales what is unscaled in part already", sources),
-            *(span("related", f, "unscaled here before", sources) for f in (found.earlier,) if f != found.now),
+            span("cause", found.now, "unscales what is unscaled in part already"),
+            *(span("related", f, "unscaled here before") for f in (found.earlier,) if f != found.now),
         ),
     )
 
@@ -264,15 +260,14 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
     again = f"{_DONE[found.kind]} again: to the scaler it is still the iteration before"
     name = f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
     return Finding(
-        0.95,
-        Proof.CALLS.where(len(exits) == 1),
+        *Proof.CALLS.at(0.95, len(exits) == 1),
         _LEFT_OUT,
         f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
         "this way ends without telling the scaler.",
         (
-            *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
-            span("related", update, "the update that is then left out", sources),
-            span("failed", found.now, again, sources),
+            *(span("cause", f, "leaves the iteration without `update()`") for f in exits[:3]),
+            span("related", update, "the update that is then left out"),
+            span("failed", found.now, again),
         ),
         remedies=_fixes(sources, exits, update),
     )
@@ -282,15 +277,14 @@ def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[
     """The update stands under a condition, or there is none to be seen."""
     last = [found.update] if found.update is not None and test is None else []
     return Finding(
-        0.95,
-        Proof.CALLS.confidence,
+        *Proof.CALLS.at(0.95),
         _LEFT_OUT,
         _since(found) + _ORDER.strip(),
         (
-            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time", sources),
-            *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
-            *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
-            *(span("related", f, "the last `update()` was made here", sources) for f in last),
+            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time"),
+            *span_of("related", test, "`update()` is called only under this condition"),
+            *(span("related", f, "and not at all on this way out") for f in exits[:2]),
+            *(span("related", f, "the last `update()` was made here") for f in last),
         ),
         remedies=_always(sources, found) if test is not None and found.zeroed else (),
     )
@@ -302,8 +296,8 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
     if stands is None:
         return ()
     update, owner, text = stands
-    delete = {"kind": "delete_statement", "args": {"place": place(update)}}
-    add = {"kind": "add_statement", "args": {"place": place(owner), "statement": text}}
+    delete = edit_at("delete_statement", update)
+    add = edit_at("add_statement", owner, statement=text)
     note = "An iteration that leaves its step out then ends for the scaler as well."
     return tuple(together([delete, add], f"Call `{text}` after the condition, in every iteration", "unsafe", note))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import argument, call_at, calls_named
@@ -11,7 +11,6 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import moment, short_code, span, user_line
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.open_derivatives import registered
 from graphdoc.source.paths import is_constant, only
 
@@ -71,17 +70,16 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
     setting = calls_named(program.sources, *out.calls) if out.calls else []
     setting = [f for f in setting if f.line != frame.line] if len(setting) == 1 else []
     call = short_code(program.sources, setting[0] if setting else frame)
-    spans = [span("cause", f, "set up here", program.sources) for f in setting]
+    spans = [span("cause", f, "set up here") for f in setting]
     node = program.evidence.failing_node
     made = user_line(node)
     if made is not None:
-        spans.append(span("created", made, "backward stops at what this made", program.sources, moment(node)))
+        spans.append(span("created", made, "backward stops at what this made", moment(node)))
     return Finding(
-        0.2,  # any cause that knows more of the program comes first
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.2),
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
-        (*spans, span("failed" if setting else "cause", frame, "refused here", program.sources)),
+        (*spans, span("failed" if setting else "cause", frame, "refused here")),
         remedies=(
             registered(program, said.fields.get("op", ""))
             or (*_in_parts(program), Remedy("way_out", out.text, "display", out.more))

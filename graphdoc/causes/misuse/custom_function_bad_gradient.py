@@ -8,17 +8,16 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.custom_functions import reaches_end, returned_values
 from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.alongside import for_each_term
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import own_nodes
@@ -150,7 +149,7 @@ def _told(program: Program, said: Match) -> Finding:
         (
             *_marks(program, said, at, returns),
             *_arguments(program.sources, said, at, forward),
-            *((span("created", applied, f"`{cls}` is applied here", program.sources),) if applied else ()),
+            *span_of("created", applied, f"`{cls}` is applied here"),
             *program.raised_span(checked),
         ),
         (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
@@ -190,15 +189,14 @@ def _untold(program: Program) -> Finding | None:
     so = "computes a gradient and does not return it" if remedies else "computes no gradient for it"
     rest = "" if remedies else " Where nothing is to learn there, `requires_grad_(False)` says so."
     return Finding(
-        0.9 if remedies else 0.5,
-        Proof.SOURCE.where(nothing),  # that None was not meant is read off a value that nobody reads
+        *Proof.SOURCE.at(0.9 if remedies else 0.5, nothing),  # that None was not meant is read off an unread value
         f"`{function.name}.backward` returns {what}: {whose} never {gets} a gradient",
         f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
         f"{so}.{rest}",
         (
-            span("cause", returns[0], f"returns {what}", program.sources),
-            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-            *span_of("related", sign.other, "leaves `.grad` None", program.sources),
+            span("cause", returns[0], f"returns {what}"),
+            *span_of("created", function.apply, "is applied here"),
+            *span_of("related", sign.other, "leaves `.grad` None"),
         ),
         remedies=remedies,
         because=f"this loss depends on {whose}, its gradient ends at `{function.name}`, and no step had one",
@@ -221,14 +219,13 @@ def _measured(program: Program) -> Finding | None:
         title = f"`{function.name}.backward` ignores the gradient that it is given"
         told = "it was given a gradient that is not 1, and returned the same as for any: factors on the loss are lost"
     return Finding(
-        0.85,
-        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        *likely(0.85),  # that it is another gradient is measured; that it is none on purpose is not
         title,
         f"At {sign.count} steps {told}. The gradient of {whose} is not that of the loss.",
         (
-            *(span("cause", f, label, program.sources) for f in returns[:3]),
-            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-            *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
+            *(span("cause", f, label) for f in returns[:3]),
+            *span_of("created", function.apply, "is applied here"),
+            *span_of("related", sign.other, "takes it for the gradient of the loss"),
         ),
         remedies=_multiplied(at, returns) if deaf else (),
     )
@@ -262,16 +259,15 @@ def _uncalled(program: Program) -> Finding | None:
     sign, module, at = seen
     head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
     return Finding(
-        0.85,
-        "likely",  # that nobody calls it is seen; that somebody should is not
+        *likely(0.85),  # that nobody calls it is seen; that somebody should is not
         f"autograd never calls `{module.name}.backward`, which would give another gradient",
         f"`{module.name}` is a `Module`. PyTorch differentiates its forward operation by operation, and a method of "
         "the name `backward` is nothing to it. Only that of a `torch.autograd.Function` takes the place of a "
         "derivative.",
         (
-            span("cause", head, "nothing calls this method", program.sources),
-            *((span("created", module.apply, "the module runs here", program.sources),) if module.apply else ()),
-            *span_of("related", sign.other, "uses the derivative of its forward", program.sources),
+            span("cause", head, "nothing calls this method"),
+            *span_of("created", module.apply, "the module runs here"),
+            *span_of("related", sign.other, "uses the derivative of its forward"),
         ),
         remedies=(_AS_FUNCTION,),
         because=f"at {sign.count} steps it was called by itself, and gave {times(sign.facts['functions'][0])} the "
@@ -303,7 +299,7 @@ def _marks(program: Program, said: Match, at: Method | None, returns: list[Frame
     if said.id == _SIGNATURE and at is not None:
         label = f"takes {_counted(int(said.fields['n']), 'argument')}, and is given {said.fields['m']}"
         head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
-        return [span("cause", head, label, program.sources)]
+        return [span("cause", head, label)]
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     if said.id == _COUNT and len(returns) == 1:
         label = f"{_counted(int(said.fields['got']), 'value')} returned"
@@ -317,7 +313,7 @@ def _marks(program: Program, said: Match, at: Method | None, returns: list[Frame
         label = "it can end without a return" if some else "no value is returned here"  # None, counted as one
     frame = program.raised_at
     if not returns and frame is not None and frame.function == "backward":
-        return [span("cause", frame, "raised in this backward", program.sources)]
+        return [span("cause", frame, "raised in this backward")]
     return [span("cause", f, label) for f in returns[:3]]
 
 
@@ -330,7 +326,7 @@ def _arguments(sources: SourceTexts, said: Match, at: Method | None, forward: as
     if said.id == _COUNT:
         after = " after `ctx`" if custom_functions.takes_ctx(sources, at[0], forward) else ""
         label = f"forward has {_counted(int(said.fields['expected']), 'argument')}{after}"
-    return [span("related", head, label, sources)]
+    return [span("related", head, label)]
 
 
 def _title(cls: str, takes: bool) -> str:

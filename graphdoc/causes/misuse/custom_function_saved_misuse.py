@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
-from graphdoc.finding import Finding, together
+from graphdoc.finding import Finding, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.proof import Proof, first_sign, likely
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.gradients import of_today
 from graphdoc.remedies.open_derivatives import without_backward, written_backward
 from graphdoc.source.paths import covers
@@ -212,17 +212,16 @@ def _written_over(program: Program) -> Finding | None:
         "backward": ("a gradient that others are given as well", "is given as well"),
         "forward": ("a result that backward still needs", "has saved for its backward"),
     }[side]
-    edit = {"kind": "out_of_place", "args": {"place": place(write)}}
+    edit = edit_at("out_of_place", write)
     return Finding(
-        0.97,
-        Proof.RERUN.confidence,
+        *Proof.RERUN.at(0.97),
         f"`{function.name}.{side}` writes over {what}",
         f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
         f"{whose} is not that of the loss.",
         (
-            span("cause", write, "writes to what the Function is given", program.sources),
-            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-            *span_of("related", sign.other, "computes gradients with what was written", program.sources),
+            span("cause", write, "writes to what the Function is given"),
+            *span_of("created", function.apply, "is applied here"),
+            *span_of("related", sign.other, "computes gradients with what was written"),
         ),
         remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
         because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",
@@ -243,7 +242,7 @@ def _told(program: Program, known: _Misuse) -> Finding:
         f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
         known.text,
         (
-            *(span("cause", f, known.label, program.sources) for f in marks),
+            *(span("cause", f, known.label) for f in marks),
             *program.raised_span(""),
         ),
         (program.first_line,),
@@ -260,8 +259,8 @@ def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef
         f"`{name}` {known.title}",
         known.text,
         (
-            span("cause", head, "has no `backward` beside it", program.sources),
-            *((span("created", applied, f"`{name}` is applied here", program.sources),) if applied else ()),
+            span("cause", head, "has no `backward` beside it"),
+            *span_of("created", applied, f"`{name}` is applied here"),
             *program.raised_span(known.label),
         ),
         (program.first_line,),
@@ -308,8 +307,7 @@ def _saved_twice(program: Program) -> Finding | None:
     if saved is None:
         return None
     return Finding(
-        0.85,
-        "likely",
+        *likely(0.85),
         "a custom Function calls `save_for_backward()` more than once: only the last call counts",
         "Each call replaces what the call before has saved. Save all tensors in one call.",
         (

@@ -8,12 +8,11 @@ from typing import Any
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import Reached, reached, span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import Reached, reached, span, span_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, is_read
 from graphdoc.story.wording import listing
@@ -91,7 +90,7 @@ def _told(program: Program) -> Finding:
         statement = _statement(program.sources, made_at)
         at.setdefault((statement.file, statement.line), (name, statement))
     places = [span("cause", f, f"{n} {label}") for n, f in list(at.values())[:2]]
-    here = (span("failed" if places else "cause", frame, "copied here", program.sources),) if frame else ()
+    here = span_of("failed" if places else "cause", frame, "copied here")
     facts = tuple(f"{t.path} is no leaf: made by `{t.op}`" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(at) == 1 and not inside else None

@@ -6,13 +6,12 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import span, span_of
 from graphdoc.source.module import each
 
 PAGE = Page(
@@ -65,7 +64,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program) -> Finding:
     frame = program.raised_at
     name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
-    marks = (span("cause", frame, "whole numbers cannot require gradients", program.sources),) if frame else ()
+    marks = span_of("cause", frame, "whole numbers cannot require gradients")
     known = program.tensor_named(name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
     call = bindings.call_at(program.sources, frame)

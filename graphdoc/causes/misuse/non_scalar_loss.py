@@ -7,14 +7,13 @@ import math
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import reads_rows
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.module import is_method_call, walked
 from graphdoc.source.paths import only, weights_of
@@ -111,7 +110,7 @@ def _of_complex(program: Program) -> Finding:
     frame = program.raised_at
     output, _ = _output(program.sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
-    mark = (span("cause", frame, "what is differentiated here is complex", program.sources),) if frame else ()
+    mark = span_of("cause", frame, "what is differentiated here is complex")
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
@@ -227,4 +226,4 @@ def _places(program: Program, frame: Frame | None, name: str) -> tuple[Span, ...
     known = [f for f, _ in made if any((f.file, line) in ran for line in range(f.line, (f.end_line or f.line) + 1))]
     if known or len(made) == 1:
         return (span("cause", (known or [made[0][0]])[0], f"`{name}` has more than one element"),)
-    return (span("cause", frame, "what is differentiated here has more than one element", sources),)
+    return (span("cause", frame, "what is differentiated here has more than one element"),)

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span, where
+from graphdoc.program.spans import code_at, span, span_of, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD502",
@@ -66,9 +65,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program) -> Finding:
     frame = program.raised_at
     code = code_at(program.sources, frame)
-    marks = (
-        (span("cause", frame, "NumPy gets a tensor that requires gradients here", program.sources),) if frame else ()
-    )
+    marks = span_of("cause", frame, "NumPy gets a tensor that requires gradients here")
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
     handed = array_call(program, frame)
     entries = handed if handed is not None and handed.keeps_graphs else None
@@ -80,7 +77,7 @@ def _told(program: Program) -> Finding:
         else "Detach it here if only the numbers are wanted, or compute it under `torch.no_grad()` if nothing is "
         "learned from it."
     )
-    put = [span("created", f, "put in here with its graph", program.sources) for f in (entries.put if entries else ())]
+    put = [span("created", f, "put in here with its graph") for f in (entries.put if entries else ())]
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
@@ -93,7 +90,7 @@ def _told(program: Program) -> Finding:
 def _where_put_in(handed: ArrayCall) -> tuple[Remedy, ...]:
     """The entries of a list (``history.append([epoch, loss])``) lose their graphs where they are put in."""
     kept = bindings.text_of(handed.argument)
-    edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in handed.put]
+    edits = [edit_at("detach_expression", f) for f in handed.put]
     lines = ", ".join(dict.fromkeys(where(f) for f in handed.put))
     note = "What is kept has the numbers only, and no graph stays in memory for it."
     return tuple(together(edits, f"detach what goes into `{kept}`, at {lines}", "unsafe", note))

@@ -6,11 +6,11 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span
+from graphdoc.program.spans import code_at, place, span, span_of
 from graphdoc.source.module import each
 
 PAGE = Page(
@@ -69,10 +69,10 @@ def _told(program: Program, hinted: bool) -> Finding:
     off = hinted and "True" not in code_at(program.sources, frame)
     name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)
     known = program.tensor_named(name)
-    made = (span("created", known.made, f"`{name}` is computed here", program.sources),) if known and known.made else ()
+    made = (span("created", known.made, f"`{name}` is computed here"),) if known and known.made else ()
     label = "this module holds the result of an operation" if program.raised_in_module else ""
     label = label or "this tensor is the result of an operation"
-    marks = (span("cause", frame, label, program.sources),) if frame else ()
+    marks = span_of("cause", frame, label)
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
@@ -91,8 +91,8 @@ def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple
     made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
     if not made or statement is None:
         return ()
-    detach = {"kind": "detach_assigned", "args": {"place": place(made[0][0]), "targets": [name]}}
-    delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
+    detach = edit_at("detach_assigned", made[0][0], targets=[name])
+    delete = edit_at("delete_statement", statement)
     note = f"No gradient flows back through `{name}` from here on, which is what the flag was to say."
     return tuple(together([detach, delete], f"Detach `{name}` instead of switching its flag", "unsafe", note))
 
@@ -110,7 +110,7 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
         note = f"Derivatives with respect to `{name}` can be asked for, and what it was computed from still learns."
         out.append(Remedy("delete_statement", title, "safe", note, left_out))
     elif made:
-        keep = {"kind": "retain_grad", "args": {"place": place(made[0][0]), "name": name}}
+        keep = edit_at("retain_grad", made[0][0], name=name)
         title = f"Keep the gradient of `{name}` instead: `{name}.retain_grad()`"
         note = f"`{name}.grad` is there after backward, and what `{name}` was computed from still learns."
         out.append(Remedy("several", title, "safe", note, {"edits": [keep, delete]}))

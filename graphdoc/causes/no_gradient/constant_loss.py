@@ -166,9 +166,7 @@ def _finding(program: Program, strength: float, confidence: Confidence) -> Findi
 
 
 def _spans(program: Program) -> tuple[Span, ...]:
-    made = span_of(
-        "cause", loss_made(program.evidence.extras)[1], "the loss is made here, from constants", program.sources
-    )
+    made = span_of("cause", loss_made(program.evidence.extras)[1], "the loss is made here, from constants")
     return (*_assigned(program), *made, *program.raised_span("the loss that arrives here is a constant"))
 
 

@@ -7,7 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.cuts import copied_beside
 from graphdoc.program.observed import Program
@@ -128,23 +128,19 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "torch.Tensor(", "tensor(")):
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
-        return (
-            Remedy(
-                "stack_instead_of_tensor",
-                f"Keep the tensor: drop {as_called(cut.op)}"
-                if one
-                else "Join the tensors with torch.stack, which keeps their graphs",
-                "safe",
-                "The loss has the same value and now reaches "
-                + ("what this tensor was computed from." if one else "every tensor of the list."),
-                {
-                    "place": place(frame),
-                    "structure": structure,
-                    **({"flat": True} if cut.element_dims else {}),
-                    **({"nested": True} if cut.nested else {}),
-                    **({"mixed": True} if cut.mixed else {}),
-                },
-            ),
+        return remedy_at(
+            frame,
+            "stack_instead_of_tensor",
+            f"Keep the tensor: drop {as_called(cut.op)}"
+            if one
+            else "Join the tensors with torch.stack, which keeps their graphs",
+            "safe",
+            "The loss has the same value and now reaches "
+            + ("what this tensor was computed from." if one else "every tensor of the list."),
+            structure=structure,
+            **({"flat": True} if cut.element_dims else {}),
+            **({"nested": True} if cut.nested else {}),
+            **({"mixed": True} if cut.mixed else {}),
         )
     in_torch = Remedy(
         "torch_instead_of_numpy",
@@ -155,14 +151,8 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     )
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):
         return (in_torch,)
-    return (
-        Remedy(
-            "drop_call",
-            f"Keep the tensor: drop {as_called(cut.op)}",
-            "unsafe",
-            missing_graph.kept_note(cut),
-            {"place": place(frame)},
-        ),
+    return remedy_at(
+        frame, "drop_call", f"Keep the tensor: drop {as_called(cut.op)}", "unsafe", missing_graph.kept_note(cut)
     )
 
 
@@ -195,7 +185,7 @@ def _float_loss(program: Program) -> Finding | None:
     label = f"`{name}` becomes a Python float here" if number.direct else "the number is taken out of its tensor here"
     spans = tuple(span("cause", f, label) for f in number.converted[:1])
     if not spans and frame is not None:
-        spans = (span("cause", frame, "this is a Python float, not a tensor", program.sources),)
+        spans = (span("cause", frame, "this is a Python float, not a tensor"),)
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(number.direct)),
         PAGE.title,

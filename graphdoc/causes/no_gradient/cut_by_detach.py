@@ -7,10 +7,10 @@ from typing import Any
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program.cuts import detached_by_choice, handed_on_together
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import innermost, place
+from graphdoc.program.spans import innermost
 from graphdoc.remedies.recording import open_at_cut, open_at_others
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
@@ -102,7 +102,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     beside = [*missing_graph.of_other_parameters(program, cut), *handed_on_together(program, cut)]
     cuts += [c for c in beside if not any(c is known for known in cuts)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
-    edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
+    edits: list[dict[str, Any]] = [edit_at("drop_call", f) for f in frames]
     title, note = f"Keep the graph: drop {as_called(cut.op)}", missing_graph.kept_note(cut)
     others = open_at_others(program, cuts)
     left = "; and ".join(filter(None, (open_at_cut(program, cut), others)))

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.cuts import left_by_an_earlier_round
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import code_at, innermost, place, span, where
+from graphdoc.program.spans import code_at, innermost, span, where
 from graphdoc.program.writers import unrecorded_call
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.recording import meant_for_one, recorded_call, recorded_derivative, scoped, told_under_way
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
@@ -148,9 +147,9 @@ def _told(program: Program, cut: Cut) -> Finding:
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(program.sources, cut, off),
         (
-            *_marks(program.sources, off),
+            *_marks(off),
             *missing_graph.story(program, cut, "computed here without being recorded"),
-            *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
+            *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
         ),
         missing_graph.facts_of(program.cuts, cut),
         _fixes(program, cut, off),
@@ -185,14 +184,14 @@ def _earlier(program: Program, cut: Cut) -> Frame | None:
     return left_by_an_earlier_round(missing_graph.loss_made(program.evidence.extras)[1] or failing, cut)
 
 
-def _marks(sources: SourceTexts, off: _Off) -> list[Span]:
+def _marks(off: _Off) -> list[Span]:
     """The place that switched recording off; before it the closure's call, where that is to be changed."""
     marks = []
     if off.closure is not None:
-        marks.append(span("cause", off.closure, "the closure runs here, where nothing is recorded", sources))
+        marks.append(span("cause", off.closure, "the closure runs here, where nothing is recorded"))
     if off.switch is not None:
         label = f"gradient recording is switched off {'inside this call' if off.inside else 'here'}"
-        marks.append(span("cause" if off.closure is None else "related", off.switch, label, sources))
+        marks.append(span("cause" if off.closure is None else "related", off.switch, label))
     return marks
 
 
@@ -247,7 +246,7 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         # What that round computed is right to be unrecorded: an evaluation. The loss is to have a value of its own.
         title = f"compute the value again for this loss, instead of keeping what {where(earlier)} computed"
         note = "Empty what keeps it before the next loss is computed: then it has a graph, and the weights of now."
-        return (Remedy("compute_again", title, "display", note, {"place": place(earlier)}),)
+        return remedy_at(earlier, "compute_again", title, "display", note)
     if switch is None:
         return ()
     swap: tuple[Remedy, ...] = ()

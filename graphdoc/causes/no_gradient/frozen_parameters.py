@@ -13,7 +13,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of, walked
@@ -97,15 +97,14 @@ def recognise(program: Program) -> Finding | None:
 
 def _seen(program: Program) -> Finding | None:
     """What a run that went on has shown: whether a parameter learns is not as it was meant."""
-    sources, optimizers = program.sources, program.optimizers
     replaced = {s.optimizer for s in program.signs if s.kind == "held-stale"}  # GD707 says why it is so
     return first_told(
-        program.signs,
-        ("frozen-throughout", lambda s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
-        ("frozen-again", lambda s: missing_graph.frozen_again(sources, optimizers, s)),
-        ("frozen-throughout", lambda s: missing_graph.frozen_throughout(sources, optimizers, s)),
-        ("misspelled-flag", lambda s: missing_graph.misspelled_flag(sources, optimizers, s)),
-        ("flag-of-module", lambda s: missing_graph.flag_of_module(sources, optimizers, s)),
+        program,
+        ("frozen-throughout", lambda _, s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
+        ("frozen-again", missing_graph.frozen_again),
+        ("frozen-throughout", missing_graph.frozen_throughout),
+        ("misspelled-flag", missing_graph.misspelled_flag),
+        ("flag-of-module", missing_graph.flag_of_module),
     )
 
 
@@ -122,10 +121,9 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         return None
     statements = [f for _, f in _statements(program.sources, mine)]
     marks = _freezing(program.sources, mine)
-    step = span_of("related" if marks else "cause", sign.stack, "finds no gradient", program.sources)
+    step = span_of("related" if marks else "cause", sign.stack, "finds no gradient")
     return Finding(
-        0.9,
-        "likely",  # that no optimizer can change anything is seen; that one should is not
+        *likely(0.9),  # that no optimizer can change anything is seen; that one should is not
         title,
         "No parameter that an optimizer holds requires gradients, so no step changes anything. The gradients of the "
         f"loss {whom}.",
@@ -165,7 +163,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         )
         chosen = learning.unfreezing(program.sources)  # which of them it was to unfreeze there, no run tells
     marks = _freezing(program.sources, used, seen)
-    others = (span("related", f, "unfreezes none of these", program.sources) for f in chosen[:1])
+    others = (span("related", f, "unfreezes none of these") for f in chosen[:1])
     statements = [f for _, f in _statements(program.sources, used, seen)]
     return Finding(
         strength,
@@ -193,7 +191,6 @@ def _nothing_trainable(program: Program) -> Finding | None:
         "cause",
         missing_graph.loss_made(program.evidence.extras)[1],
         "nothing that this was computed from requires gradients",
-        program.sources,
     )
     strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
     return Finding(
@@ -220,7 +217,7 @@ def _refused(program: Program) -> Finding:
     frozen = [n for n in _frozen(program.parameters) if name and n.startswith(f"{name}.")]
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
-    here = (span("cause", frame, f"{what} has no parameter that requires gradients", program.sources),) if frame else ()
+    here = span_of("cause", frame, f"{what} has no parameter that requires gradients")
     marks = _freezing(program.sources, frozen) if frozen or not name else ()
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(bool(frozen))),

@@ -61,20 +61,18 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, unset: Unset) -> Finding:
-    sources = program.sources
     had = unset.why is Why.CLEARED or (unset.why is Why.LEFT_OUT and unset.last is not None)
     clear = unset.clear.stack if unset.clear is not None and had else []
     early = unset.why is Why.CLEARED and innermost_user(clear) is not None
     spans = [
-        *span_of("cause" if early else "related", clear, "sets it to None", sources),
-        span("failed" if early else "cause", unset.read, f"is None for `{unset.parameter.name}`", sources),
+        *span_of("cause" if early else "related", clear, "sets it to None"),
+        span("failed" if early else "cause", unset.read, f"is None for `{unset.parameter.name}`"),
     ]
-    spans += [s for c in unset.calls[-2:] for s in span_of("related", c.stack, _label(unset, c is unset.last), sources)]
+    spans += [s for c in unset.calls[-2:] for s in span_of("related", c.stack, _label(unset, c is unset.last))]
     if unset.last is not None and unset.last not in unset.calls[-2:]:
-        spans += span_of("related", unset.last.stack, "an earlier call that reaches it", sources)
+        spans += span_of("related", unset.last.stack, "an earlier call that reaches it")
     return Finding(
-        0.94,
-        Proof.NODE.where(unset.proven),
+        *Proof.NODE.at(0.94, unset.proven),
         title(unset),
         explanation(unset),
         tuple(spans),

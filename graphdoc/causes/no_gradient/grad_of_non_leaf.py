@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import span, span_of
 
 PAGE = Page(
     code="GD309",
@@ -111,7 +110,7 @@ def _bound_there(sources: SourceTexts, made: Frame | None, name: str) -> str:
 
 def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     name, made = result.name, result.made
-    created = (span("created", made, f"`{name}` is the result of an operation", program.sources),) if made else ()
+    created = span_of("created", made, f"`{name}` is the result of an operation")
     remedies = remedy_at(
         made,
         "retain_grad",
@@ -121,14 +120,13 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         name=_bound_there(program.sources, made, name),
     )
     return Finding(
-        result.strength,
-        Proof.NODE.where(result.seen),
+        *Proof.NODE.at(result.strength, result.seen),
         f"`{name}.grad` is None: `{name}` is no leaf, so backward stores no gradient there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
         f"`torch.autograd.grad(loss, {name})`.",
         (
-            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", program.sources),
+            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf"),
             *created,
             *program.raised_span("noticed here"),
         ),

@@ -95,7 +95,7 @@ def _asked(program: Program) -> Finding:
     inputs, known = _without_flag(program, frame)
     certain = confidence == "certain" and known
     if known and (frozen := _frozen_among_others(program, inputs)) and frame is not None:
-        return _of_frozen(program.sources, frame, frozen, strength, certain)
+        return _of_frozen(frame, frozen, strength, certain)
     return _finding(program, frame, inputs, strength, certain, known or len(inputs) == 1)
 
 
@@ -151,10 +151,10 @@ def _frozen_among_others(program: Program, inputs: list[str]) -> list[str]:
     return found if found == inputs and program.evidence.extras.get("inputs", 0) > len(found) else []
 
 
-def _of_frozen(sources: SourceTexts, frame: Frame, frozen: list[str], strength: float, certain: bool) -> Finding:
+def _of_frozen(frame: Frame, frozen: list[str], strength: float, certain: bool) -> Finding:
     """All parameters of a module are asked for, and some of them are frozen: they are to be left out."""
     many = len(frozen) > 1
-    where = span("cause", frame, f"asks for {'them' if many else 'it'} as well", sources)
+    where = span("cause", frame, f"asks for {'them' if many else 'it'} as well")
     title = f"the gradient of `{frozen[0]}` is asked for, which is frozen"
     remedy = Remedy(
         "grad_of_flagged",
@@ -199,7 +199,7 @@ def _finding(
         span("cause", m.frame, f"`{m.name}` {'comes in' if m.given else 'is made'} here and {label}") for m in made[:2]
     ]
     if frame:
-        spans.append(span("cause", frame, "its gradient is asked for here", program.sources))
+        spans.append(span("cause", frame, "its gradient is asked for here"))
     remedies = tuple(
         Remedy(
             "require_input_grad",

@@ -7,14 +7,13 @@ from typing import Any
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import leaf_inside
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, frames, innermost, span, where
-from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD308",
@@ -110,13 +109,12 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
         return None
     whole = found[0][0]
     return Finding(
-        0.95,
-        Proof.NODE.confidence,
+        *Proof.NODE.at(0.95),
         f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
         f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
         "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",
         (
-            span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
+            span("cause", whole, f"`{name}` is computed from the leaf that is made here"),
             *program.raised_span("its .grad is None"),
         ),
         (f"it is the result of `{known.op}`, not a leaf",),
@@ -159,9 +157,9 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     whole = assigned[0][0] if assigned else made
     what, at = _which(program.sources, frame, seen, name)
     op = str(seen.get("op") or (known.op if known else ""))
-    spans = [span("cause", whole, f"{what} is the result of an operation", program.sources)] if whole else []
+    spans = [span("cause", whole, f"{what} is the result of an operation")] if whole else []
     if frame:
-        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", program.sources))
+        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf"))
     facts = (f"it is the result of {op}, not a leaf",) if op else ()
     behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
     if behind:

@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import innermost, innermost_user, place, span
+from graphdoc.program.spans import innermost, innermost_user, place, span_of
 from graphdoc.remedies.fix_places import applies, to_finish
 from graphdoc.remedies.gradients import draw_remedies, is_scored
 from graphdoc.story.gradients import zero_derivative
@@ -160,7 +160,7 @@ def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
     flat = first_sign(program.signs, "zero-derivative", "scale-alone")
     if flat is not None:
-        return zero_derivative(program.sources, program.optimizers, flat)
+        return zero_derivative(program, flat)
     cut = find_cut(program, "nondifferentiable")
     if cut is not None:
         sign = program.evidence.as_if  # of a term alone, the graph has told whether the draw is scored
@@ -176,7 +176,7 @@ def _named(program: Program, named: Match) -> Finding | None:
         return None
     op, _, argument = op.partition(": ")
     frame = _called(program.evidence.failing_node, op) or program.raised_at
-    marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
+    marks = span_of("cause", frame, f"{op} has no derivative")
     by = f" with respect to `{argument}`" if argument else ""
     text = f"PyTorch knows no derivative of `{op}`{by}, and a tensor that requires gradients was given to it. "
     return Finding(

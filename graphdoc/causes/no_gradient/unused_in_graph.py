@@ -82,7 +82,7 @@ def recognise(program: Program) -> Finding | None:
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
     if another is not None:
-        told = story.of_another(program.sources, another)
+        told = story.of_another(another)
         return _tell(program, another.name, at, True, *told, zeros(program.raised_at, _quoted(another.name)))
     return _by_reason(program, at)
 
@@ -104,7 +104,7 @@ def _by_reason(program: Program, at: str | None) -> Finding:
     guessed = bool(cut or idle or step_between(program))
     alone = left_alone(program, name) if not guessed else None
     if alone is not None:
-        return _tell(program, name, at, True, *story.of_unread(program.sources, *alone), zeros(frame, _quoted(name)))
+        return _tell(program, name, at, True, *story.of_unread(*alone), zeros(frame, _quoted(name)))
     finding = _tell(program, name, at, not guessed, *_why(program, idle, cut), connecting(program, idle, cut))
     written = (
         f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph" if cut else ""
@@ -124,10 +124,10 @@ def _tell(
     """The call that asks, where the input is made, and what the output depends on instead."""
     frame, known, reaches = program.raised_at, program.tensor_named(name), program.evidence.reaches
     label = f"{_quoted(name)} is not in the graph of the output"
-    here = (span("cause", frame, label, program.sources),) if frame else program.raised_span("noticed here")
+    here = (span("cause", frame, label),) if frame else program.raised_span("noticed here")
     made: tuple[Span, ...] = ()
     if known and known.made:
-        made = (span("created", known.made, f"{_quoted(name)} is made here", program.sources),)
+        made = (span("created", known.made, f"{_quoted(name)} is made here"),)
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
@@ -145,9 +145,9 @@ def _finding(
     sources: SourceTexts, frame: Frame | None, name: str, reason: Reason, weight: tuple[float, Confidence]
 ) -> Finding:
     """The run itself has shown why no way leads to the input."""
-    told = story.told_of(sources, _quoted(name), reason)
+    told = story.told_of(_quoted(name), reason)
     role: Role = "cause" if isinstance(reason, Beside) and frame and frame.line != reason.made.line else "failed"
-    here = () if frame is None else (span(role, frame, "its gradient is asked for here", sources),)
+    here = () if frame is None else (span(role, frame, "its gradient is asked for here"),)
     return Finding(
         *weight,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
@@ -187,7 +187,7 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
     """The likeliest reason that the run or its source shows, with its place."""
     if cut:
         label = "a write through `.data` takes the numbers without the graph"
-        return tuple(span("cause", f, label, program.sources) for f in cut), (
+        return tuple(span("cause", f, label) for f in cut), (
             f"What is computed from it is stored through `.data` at {where(cut[0])}. Autograd does not record that: "
             "no graph leads back from the tensors with its numbers."
         )
@@ -195,7 +195,7 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
     frame = innermost_user(step.stack) if step else None
     if frame:
         return (
-            (span("cause", frame, "the step writes new parameters in place and carries no graph", program.sources),),
+            (span("cause", frame, "the step writes new parameters in place and carries no graph"),),
             "An optimizer stepped before this call. A step changes the parameters in place under `no_grad`, so they "
             "have no graph that leads back to the gradients. Write out a step that is to be differentiated, with "
             "`create_graph=True`.",

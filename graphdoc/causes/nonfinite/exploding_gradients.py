@@ -9,9 +9,9 @@ from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import span, where
+from graphdoc.program.spans import span, span_of, where
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
-from graphdoc.story.first_bad_value import latest_norms, plot, tell, trouble_with
+from graphdoc.story.first_bad_value import Words, latest_norms, plot, told_by
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -50,26 +50,21 @@ A smaller learning rate, or a recurrence that cannot stretch, is the other way."
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an overflow of numbers that had grown out of all bounds."""
-    found = trouble_with(program.trouble, "exploding-gradients")
-    return _told(program, *found) if found is not None else None
+    return told_by(program.trouble, "exploding-gradients", lambda trouble, birth: _words(program, trouble, birth))
 
 
-def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
+def _words(program: Program, trouble: Trouble, birth: Birth) -> Words:
     call = backward_of(program.evidence.events, trouble) or birth.place
     step = step_behind(program.evidence.events, trouble)
     norms = trouble.norms
     largest = max((i.largest for i in birth.inputs), default=0.0)
     begun = took_off(norms)
     at = birth.place
-    more: tuple[Span, ...] = (
-        (span("failed", at, f"overflows: its input is {largest:.2g}", program.sources),) if at is not None else ()
-    )
+    more: tuple[Span, ...] = span_of("failed", at, f"overflows: its input is {largest:.2g}")
     clipped = bool(library_calls(program.sources, "clip_grad_norm_", "clip_grad_value_"))
     if step is not None and not clipped:
-        more += (span("cause", step, "the size of this step is not limited", program.sources),)
-    return tell(
-        trouble,
-        birth,
+        more += (span("cause", step, "the size of this step is not limited"),)
+    return Words(
         PAGE.title if clipped else "The gradients explode: nothing bounds the size of a step",
         "takes steps that are too large, though gradients are clipped"
         if clipped

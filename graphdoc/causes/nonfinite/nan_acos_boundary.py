@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import singular_point
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import called, coarse, explained, function, tell
+from graphdoc.story.first_bad_value import Words, called, coarse, explained, function
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -32,7 +31,8 @@ single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sin
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-acos-boundary")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
     operand = called(trouble, birth)
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
@@ -44,9 +44,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
     name = birth.operation
     point = singular_point(name)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} {'reaches the edge' if at_edge else 'goes out'} of the domain of {as_called(name)}",
         "at the edge the derivative is infinite"
         if birth.node
@@ -65,6 +63,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         if point is not None
         else (),
     )
-
-
-recognise = explained("nan-acos-boundary", _told)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import amount, explained, function, tell
+from graphdoc.story.first_bad_value import Words, amount, explained, function
 
 PAGE = Page(
     code="GD612",
@@ -29,11 +28,10 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-ctc-infeasible")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a CTC loss."""
-    return tell(
-        trouble,
-        birth,
+    return Words(
         "a CTC target is longer than its input allows, so the loss is infinite",
         "this input has too few frames for its target",
         amount(birth.output, "inf", "the loss of each sample"),
@@ -46,6 +44,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
             "Their loss and gradient count as zero; all other samples stay as they are.",
         ),
     )
-
-
-recognise = explained("nan-ctc-infeasible", _told)

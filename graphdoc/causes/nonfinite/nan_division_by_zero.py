@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.number_limits import Numbers, above_zero
-from graphdoc.program.observed import Program
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded, kept_above_zero
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 
 PAGE = Page(
     code="GD604",
@@ -37,12 +35,9 @@ divisor that may be negative there is no such bound, and the division has to be 
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@explained("nan-division-by-zero")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
-    found = trouble_with(program.trouble, "nan-division-by-zero")
-    if found is None:
-        return None
-    trouble, birth = found
     if _is_mean(birth):
         return _mean_of_nothing(trouble, birth)
     return (_by_little if _is_small(birth, divisor_of(birth)) else _by_zero)(trouble, birth)
@@ -55,7 +50,7 @@ def _is_mean(birth: Birth) -> bool:
     )
 
 
-def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
+def _by_zero(trouble: Trouble, birth: Birth) -> Words:
     operand, numbers = called(trouble, birth, "the divisor"), divisor_of(birth)
     guard = "clamp_min(1)" if counts(birth) else above_zero("division", numbers)
     positive = numbers is not None and not numbers.count("negative")
@@ -68,9 +63,7 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
         "Nothing changes where the divisor is above the bound.",
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} is zero, and something is divided by it{inside}",
         "division by zero",
         amount(numbers, "zeros", operand),
@@ -87,11 +80,9 @@ def _is_small(birth: Birth, kept: Numbers | None) -> bool:
     return seen is not None and seen.bounds is not None and not seen.count("zeros")
 
 
-def _by_little(trouble: Trouble, birth: Birth) -> Finding:
+def _by_little(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the divisor")
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} comes so close to zero that what is divided by it is not finite",
         "divides by something very small" + (", squared in its derivative" if birth.node else ""),
         "",
@@ -108,7 +99,7 @@ def _by_little(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
+def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Words:
     loss = birth.op.startswith("nll")
     weighed = loss and len(birth.inputs) > 2
     label = "the mean over targets that are all ignored" if loss else "the mean of no elements is 0 / 0"
@@ -129,9 +120,7 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
         if loss
         else "The mean of nothing counts as zero; a nan of another origin in this term is hidden, too.",
     )
-    return tell(
-        trouble,
-        birth,
+    return Words(
         title,
         label,
         "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",

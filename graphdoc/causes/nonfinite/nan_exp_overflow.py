@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import HALF, Birth, Trouble
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.carried_names import bound_names
@@ -13,7 +13,7 @@ from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.guarded_value import for_every_use, guarded, without_exponential
 from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
-from graphdoc.story.first_bad_value import called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, called, explained, function
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -46,7 +46,8 @@ _GROWS = ("exp", "exp2", "expm1", "softplus")
 """Overflow for large inputs alone, `cosh` and its like for very small ones too."""
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-exp-overflow")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is the result of an exponential."""
     operand = called(trouble, birth, "the exponent")
     numbers = next(iter(birth.inputs), None)
@@ -55,9 +56,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     if bounds is not None and -bounds[0] > bounds[1] and birth.operation not in _GROWS:
         largest = f"the smallest element of {operand} is {bounds[0]:.4g}"
     logarithm = innermost_user(trouble.call)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} grows too large for {as_called(birth.operation)}, which overflows",
         "the exponential is larger than the type can hold",
         largest,
@@ -84,6 +83,3 @@ def _is_share(trouble: Trouble, birth: Birth) -> bool:
     names = set(bound_names(trouble.sources, birth.place)) if birth.place is not None else set()
     divisions = [n for n in each(scope_at(trouble.sources, birth.place), ast.BinOp) if isinstance(n.op, ast.Div)]
     return any(names & plain_names(n.left) and names & plain_names(n.right) for n in divisions)
-
-
-recognise = explained("nan-exp-overflow", _told)

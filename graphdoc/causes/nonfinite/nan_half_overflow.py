@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.story.first_bad_value import explained, function, tell
+from graphdoc.story.first_bad_value import Words, explained, function
 
 PAGE = Page(
     code="GD613",
@@ -32,14 +32,13 @@ fits depends on the hardware and on the precision that is needed.""",
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-half-overflow")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
     size = f"its input is at most {largest:.4g} in size" if largest is not None else ""
     room = birth.operation not in _REPEATED
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
         "; ".join(t for t in (size, "single precision has room for the result" if room else "") if t),
@@ -57,6 +56,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
 
 _REPEATED = ("prod", "cumprod", "pow", "float_power", "exp", "exp2", "expm1", "sinh", "cosh")
 """Results that may leave single precision too, of numbers that half precision holds."""
-
-
-recognise = explained("nan-half-overflow", _told)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import frame_of
-from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import amount, function, tell, trouble_with
+from graphdoc.story.first_bad_value import Words, amount, explained, function
 
 PAGE = Page(
     code="GD616",
@@ -38,16 +36,13 @@ elements before computing is right for a target that is marked as missing.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@explained("nan-input-data")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value came in from outside: no operation of PyTorch has made it."""
-    found = trouble_with(program.trouble, "nan-input-data")
-    if found is None:
-        return None
-    trouble, birth = found
     return _written(trouble, birth) if birth.kind == "constant" else _came_in(trouble, birth)
 
 
-def _came_in(trouble: Trouble, birth: Birth) -> Finding:
+def _came_in(trouble: Trouble, birth: Birth) -> Words:
     numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
@@ -60,14 +55,8 @@ def _came_in(trouble: Trouble, birth: Birth) -> Finding:
     )
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
-        more = (
-            span("created", loaded, "comes in here", trouble.sources)
-            if known
-            else span("consumed", used, "", trouble.sources),
-        )
-    return tell(
-        trouble,
-        birth,
+        more = (span("created", loaded, "comes in here") if known else span("consumed", used, ""),)
+    return Words(
         f"{name} holds {kind}, which no operation of PyTorch has made",
         label if at is not None else "first used here",
         amount(numbers, kind, name),
@@ -88,12 +77,10 @@ def _came_in(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-def _written(trouble: Trouble, birth: Birth) -> Finding:
+def _written(trouble: Trouble, birth: Birth) -> Words:
     """Values that a function of the program's own has made as such: ``torch.full(n, nan)``."""
     made = function(trouble, birth, "a function")
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{made} makes {birth.shows} as a constant, which goes into the computation",
         "made with these values",
         "",

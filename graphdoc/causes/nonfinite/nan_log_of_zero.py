@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Singular, above_zero, singular_point
-from graphdoc.program.observed import Program
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.remedies.guarded_value import guarded, kept_above_zero, without_exponential
-from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with
+from graphdoc.story.first_bad_value import Words, amount, called, coarse, explained, function
 
 PAGE = Page(
     code="GD601",
@@ -43,25 +42,20 @@ or a loss `…_with_logits`, which are exact and send a gradient everywhere.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@explained("nan-log-of-zero")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is the result of a logarithm, or the gradient behind one."""
-    found = trouble_with(program.trouble, "nan-log-of-zero")
-    if found is None:
-        return None
-    trouble, birth = found
     point = singular_point(birth.operation)
     return _shifted(trouble, birth, point) if point is not None else _at_zero(trouble, birth)
 
 
-def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
+def _at_zero(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth)
     numbers = birth.operand
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
     what = "goes below zero" if negative else "reaches zero"
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} {what}, and its logarithm is {'nan' if negative else 'not finite'}",
         "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
         amount(numbers, kind, operand),
@@ -103,15 +97,13 @@ def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     )
 
 
-def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
+def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
     operand = called(trouble, birth)
     edge, beyond, name = point.ends, point.beyond, birth.operation
     numbers = birth.operand
     bounds = numbers.bounds if numbers is not None else None
     outside = not birth.node and bounds is not None and point.leaves(*bounds)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} lies {beyond}, where `{name}` is {'nan' if birth.shows == 'nan' else 'infinite'}"
         if outside
         else f"{operand} reaches {edge}, and `{name}` "

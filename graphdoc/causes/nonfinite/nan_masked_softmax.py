@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Mask, mask_at
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import LONGEST, amount, explained, function, tell
+from graphdoc.story.first_bad_value import LONGEST, Words, amount, explained, function
 
 _LOGARITHMS = ("_log_softmax", "log", "log1p", "log2", "log10")
 
@@ -42,7 +41,8 @@ the rows that it would empty.""",
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-masked-softmax")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """Infinities of a mask have become nan."""
     turned = trouble.turned or birth
     if turned.op.strip("_") == "mul":
@@ -56,11 +56,9 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     count = f"{rows} {'row' if rows == 1 else 'rows'}"
     name = f"`{mask.text}`" if mask is not None and len(mask.text) <= LONGEST else ""
     label = f"{name or 'the mask'} masks everything in {count}" if rows else "the mask's -inf is written here"
-    more = (span("created", mask.frame if mask else filled, label, trouble.sources),) if filled is not None else ()
+    more = (span("created", mask.frame if mask else filled, label),) if filled is not None else ()
     left_out = " Leaving its result out of the loss does not help: its gradient is `0 * nan`."
-    return tell(
-        trouble,
-        turned,
+    return Words(
         f"{name} masks a whole row, and the softmax of that row is nan"
         if name
         else "A whole row is masked, and the softmax of that row is nan",
@@ -68,6 +66,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"in {count} every element is -inf" if rows else "",
         f"{function(trouble, turned)} has no value there.{left_out if trouble.what == 'gradient' else ''}",
         _remedies(mask, filled),
+        of=turned,
         more=more,
         makers=filled is None,
     )
@@ -91,28 +90,25 @@ def _remedies(mask: Mask | None, filled: Frame | None) -> tuple[Remedy, ...]:
     )
 
 
-def _multiplied(trouble: Trouble, turned: Birth) -> Finding:
+def _multiplied(trouble: Trouble, turned: Birth) -> Words:
     """A product of zero and -inf: of a mask that is made so, or of a probability of zero and its logarithm."""
     side = next((n for n, i in enumerate(turned.inputs[:2]) if i.count("minus_inf") and i.made_by(*_LOGARITHMS)), None)
     if side is not None:
         return _zero_times_logarithm(trouble, turned, side)
-    return tell(
-        trouble,
-        turned,
+    return Words(
         "A mask is made by multiplying with -inf, and 0 * -inf is nan",
         "zero times infinity",
         "",
         f"{function(trouble, turned)} has no value there.",
+        of=turned,
         confidence=Proof.BIRTH.confidence,  # the -inf is written in the program
     )
 
 
-def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Finding:
+def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Words:
     factor = trouble.factor(turned, side)
     name = f"`{factor}`" if factor and len(factor) <= LONGEST else "a logarithm"
-    return tell(
-        trouble,
-        turned,
+    return Words(
         f"{name} is -inf where it is multiplied by zero, and 0 * -inf is nan",
         "zero times -inf",
         amount(turned.inputs[side], "minus_inf", name),
@@ -125,7 +121,5 @@ def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Finding
             "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is.",
             side=side,
         ),
+        of=turned,
     )
-
-
-recognise = explained("nan-masked-softmax", _told)

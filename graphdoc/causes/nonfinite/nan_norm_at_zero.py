@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import call_at
 from graphdoc.program.number_limits import above_zero
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.source.paths import last_word
-from graphdoc.story.first_bad_value import amount, called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 
 PAGE = Page(
     code="GD603",
@@ -38,7 +37,8 @@ changes no other. Whether such a row should be in the batch at all is another qu
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-norm-at-zero")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
     divided = birth.group == "division"
     operand = called(trouble, birth, "the length")
@@ -51,9 +51,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"Keep {operand} away from zero",
         "A zero vector stays zero, as in `F.normalize`; every other one stays as it is.",
     )
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} is zero, and float16 rounds the default `eps` to zero"
         if wider
         else f"{operand} is zero, and divides something"
@@ -77,6 +75,3 @@ def _with_eps(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     return remedy_at(
         birth.place, "set_keyword", "Give it an `eps` that float16 can hold", "unsafe", note, name="eps", value="1e-4"
     )
-
-
-recognise = explained("nan-norm-at-zero", _told)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.number_limits import Numbers
 from graphdoc.program.proof import Proof
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import amount, explained, tell
+from graphdoc.story.first_bad_value import Words, amount, explained
 
 PAGE = Page(
     code="GD615",
@@ -43,13 +42,12 @@ _RATE = Remedy(
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-optimizer-update")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value was made inside of an optimizer's step."""
     divides = "div" in birth.op
     divisor = next((i for i in birth.inputs if i.count("zeros")), None)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"The step makes {birth.shows} of {'parameters whose gradient' if trouble.names else 'gradients that'} "
         f"{'is' if trouble.names else 'are'} finite",
         f"`{birth.op.strip('_')}` inside of the step gives {birth.shows}",
@@ -75,6 +73,3 @@ def _bounded(trouble: Trouble, birth: Birth, divisor: Numbers) -> tuple[Remedy, 
     if len(made) != 1:
         return (Remedy("optimizer_eps", title, "display", note),)
     return remedy_at(made[0], "set_keyword", title, "unsafe", note, name="eps", value=value)
-
-
-recognise = explained("nan-optimizer-update", _told)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import above_zero
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 
 PAGE = Page(
     code="GD608",
@@ -36,7 +35,8 @@ _ROOT = 0.5
 """From this exponent on a power is bounded as low as a root; the derivative of a lower one is larger there."""
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-pow")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
     operand = called(trouble, birth, "the base")
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
@@ -44,9 +44,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     exponent = (birth.facts.get("saved") or {}).get("exponent")
     told = f"the exponent is {exponent:g}" if isinstance(exponent, int | float) else ""
     counted = amount(numbers, "negative" if negative else "zeros", operand)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} {'is negative' if negative else 'is zero'}, where the power "
         f"{'has no derivative' if birth.node else 'is infinite' if birth.shows == 'inf' else 'has no value'}",
         f"no {'finite ' if birth.shows == 'inf' else ''}value for this base"
@@ -64,6 +62,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
             "Powers of larger numbers stay as they are; at the bound no gradient flows.",
         ),
     )
-
-
-recognise = explained("nan-pow", _told)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.remedies.fix_places import to_finish
-from graphdoc.story.first_bad_value import called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, called, explained, function
 
 PAGE = Page(
     code="GD611",
@@ -38,7 +38,8 @@ for `eigh` there is a patch with a placeholder for that size.
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-repeated-eigenvalues")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
     operand = called(trouble, birth, "the matrix")
     values = birth.saved("L", "S")
@@ -50,9 +51,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     what = "equal or zero" if zeros else "equal"
     told = f"{kind} that are equal or zero" if zeros else f"equal {kind}"
     shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them {what}" if bounds else ""
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{operand} has {told}: the {vectors} have no derivative",
         "divides by the values and their differences in backward"
         if zeros
@@ -81,6 +80,3 @@ def _spread(birth: Birth) -> tuple[Remedy, ...]:
         {"JITTER": "a number that is small beside the eigenvalues, such as a thousandth of them"},
         jitter="JITTER",
     )
-
-
-recognise = explained("nan-repeated-eigenvalues", _told)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.number_limits import Singular
-from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with, what_went_in
+from graphdoc.story.first_bad_value import Words, amount, called, explained, function, what_went_in
 
 PAGE = Page(
     code="GD618",
@@ -39,14 +36,12 @@ everywhere. For a matrix, a little of the identity added to it (`a + 1e-6 * torc
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@explained("nan-singular-point")
+def recognise(trouble: Trouble, birth: Birth) -> Words | None:
     """The first bad value is a special function at its pole, or of a matrix that it has no value for."""
-    found = trouble_with(program.trouble, "nan-singular-point")
-    point = found[0].point(found[1]) if found is not None else None
-    return _told(*found, point) if found is not None and point is not None else None
-
-
-def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
+    point = trouble.point(birth)
+    if point is None:
+        return None
     operand, name, numbers = called(trouble, birth), trouble.name(birth), birth.operand
     value = "derivative" if birth.node else "value"
     zeros = amount(numbers, "zeros", operand)
@@ -55,9 +50,7 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
     seen = zeros or within if len(birth.inputs) == 1 else what_went_in(birth)
     is_matrix = "matri" in point.ends
     beyond = f" and {point.beyond}" if point.beyond else ""
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"`{name}` is given {point.ends}: no finite {value} there",
         f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
         what_went_in(birth) if not point.guard else seen,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import above_zero
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 
 PAGE = Page(
     code="GD602",
@@ -36,7 +35,8 @@ Unsafe: `clamp_min` under the root keeps every distance above its bound as it is
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-sqrt-at-zero")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
     operand = called(trouble, birth, "what is under the root")
     negative = not birth.node and birth.shows == "nan"
@@ -55,9 +55,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         title = f"{operand} is zero, and one over its root is infinite"
         label = "one over the root of zero"
         explanation = f"{function(trouble, birth)} is infinite at zero."
-    return tell(
-        trouble,
-        birth,
+    return Words(
         title,
         label,
         amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "the input"),
@@ -70,6 +68,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
             "Roots of larger numbers stay as they are; at the bound no gradient flows.",
         ),
     )
-
-
-recognise = explained("nan-sqrt-at-zero", _told)

@@ -6,13 +6,12 @@ import ast
 from dataclasses import replace
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.bindings import argument, text_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.expressions import name_of
 from graphdoc.source.paths import parse_expression
-from graphdoc.story.first_bad_value import called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, called, explained, function
 
 PAGE = Page(
     code="GD607",
@@ -37,7 +36,8 @@ drop the last batch.""",
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-std-of-one")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a deviation over no more values than its correction takes off."""
     operand = called(trouble, birth, "the values")
     numbers = next(iter(birth.inputs), None)
@@ -46,9 +46,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     single = ((numbers is not None and numbers.n == 1) or 1 in sizes) and "correction" not in trouble.code(birth)
     few = "a single value" if single else "no more values than its correction takes off"
     squared = "var" in birth.op
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"The {'variance' if squared else 'deviation'} of {operand} is taken over {few}, and is {birth.shows}",
         "divides by the number of values less one: zero"
         if single
@@ -99,6 +97,3 @@ def _for_several_alone(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
         name="correction",
         value=f"int({values}.{count} > 1)",
     )
-
-
-recognise = explained("nan-std-of-one", _told)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.proof import Proof
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import explained, function, tell
+from graphdoc.story.first_bad_value import Words, explained, function
 
 PAGE = Page(
     code="GD614",
@@ -35,7 +34,8 @@ that are to differ from each other.""",
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-uninitialised-parameter")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is memory that the program asked for and did not write."""
     name = next((i.parameter for i in birth.inputs if i.parameter), "")
     empty = birth.kind == "empty"
@@ -43,9 +43,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         "empty": (function(trouble, birth, "what was asked for"), "returns uninitialised memory"),
         "unwritten": ("memory", "reads memory that no operation has written"),
     }.get(birth.kind, ("a parameter", "used here, and no operation has written it"))
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{f'`{name}`' if name else told} is used and was never written",
         seen,
         "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else "",
@@ -59,6 +57,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         ),
         confidence=Proof.BIRTH.where(empty),
     )
-
-
-recognise = explained("nan-uninitialised-parameter", _told)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.program.spans import span_of
+from graphdoc.remedies.fix_places import applies
 from graphdoc.remedies.guarded_value import bounded, branches
-from graphdoc.story.first_bad_value import called, explained, function, tell
+from graphdoc.story.first_bad_value import Words, called, explained, function
 
 PAGE = Page(
     code="GD605",
@@ -42,15 +42,12 @@ display where the branch has several lines, since which value the branch can tak
 )
 
 
-def _told(trouble: Trouble, birth: Birth) -> Finding:
+@explained("nan-where-branch")
+def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The loss is finite, and the gradient behind a branch that was left out is not."""
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
-    more = (
-        (span("related", chosen, "drops these elements, but backward computes 0 * nan for them", trouble.sources),)
-        if chosen
-        else ()
-    )
+    more = span_of("related", chosen, "drops these elements, but backward computes 0 * nan for them")
     what = function(trouble, birth)
     harmless = remedy_at(
         chosen or birth.place,
@@ -64,9 +61,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     masked = bool(chosen) or fits
     root = birth.node and birth.group == "sqrt"  # it has a value there
     lacks = "its derivative is infinite" if root else "it has no value"
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{what} is masked where {lacks}, but its gradient is not"
         if masked
         else f"{what} is not finite where the loss does not use it, and its gradient is nan",
@@ -78,6 +73,3 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         harmless if fits else bounded(trouble, birth),
         more=more,
     )
-
-
-recognise = explained("nan-where-branch", _told)

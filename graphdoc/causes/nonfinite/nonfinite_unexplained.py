@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Event, Sign, SourceTexts
+from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, span, where
-from graphdoc.story.first_bad_value import function, tell, what_went_in
+from graphdoc.story.first_bad_value import Words, function, tell, what_went_in
 
 PAGE = Page(
     code="GD619",
@@ -41,22 +41,20 @@ def recognise(program: Program) -> Finding | None:
     if sign is None or sign.facts.get("scaler"):
         return None  # steps that a GradScaler leaves out are a cause of their own
     if trouble is not None and trouble.what != "value" and not kind_of(trouble) and trouble.first is not None:
-        return _made_by(trouble, trouble.first)
+        return tell(trouble, trouble.first, _made_by(trouble, trouble.first))
     call = program.evidence.event(sign.event) if trouble is None and sign.facts.get("roots") else None
-    return _met_at(program.sources, sign, call) if call is not None else None
+    return _met_at(sign, call) if call is not None else None
 
 
-def _made_by(trouble: Trouble, birth: Birth) -> Finding:
+def _made_by(trouble: Trouble, birth: Birth) -> Words:
     name = trouble.name(birth) or "an operation"
     of = function(trouble, birth, f"`{name}`")
     value = "infinite" if birth.shows == "inf" else "nan"
     made = birth.kind in ("birth", "turn")
     if birth.kind == "birth" and birth.overflows:
-        return _overflow(trouble, birth, of)
+        return _overflow(birth, of)
     verb = "has a gradient that is" if birth.node else "is"
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"{of} {verb} {value}, for a reason that graphdoc does not know" if made else f"{of} brings in {birth.shows}",
         f"{'makes' if made else 'is the first that meets'} {birth.shows}",
         "",
@@ -66,11 +64,9 @@ def _made_by(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
+def _overflow(birth: Birth, of: str) -> Words:
     largest = max((i.largest for i in birth.inputs), default=0.0)
-    return tell(
-        trouble,
-        birth,
+    return Words(
         f"The result of {of} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
         f"its input is as large as {largest:.4g}",
@@ -79,17 +75,16 @@ def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
     )
 
 
-def _met_at(sources: SourceTexts, sign: Sign, call: Event) -> Finding | None:
+def _met_at(sign: Sign, call: Event) -> Finding | None:
     place = innermost_user(call.stack)
     if place is None:
         return None
     again = f", and that of {sign.count - 1} more calls" if sign.count > 1 else ""
     return Finding(
-        STRENGTH,
-        "likely",
+        *likely(STRENGTH),
         "The loss is not finite, and what made it so was not seen",
         f"The loss of the backward call at {where(place)} was nan or infinite{again}. "
         "`graphdoc run` finds the operation in a second run, where there is one that goes the same way.",
-        (span("cause", place, "the loss that arrives here is nan or infinite", sources),),
+        (span("cause", place, "the loss that arrives here is nan or infinite"),),
         because=f"the loss of this backward call was nan or infinite{again}",
     )

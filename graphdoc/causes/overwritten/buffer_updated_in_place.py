@@ -114,10 +114,10 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     for w in found.writers[:2]:
         if w.frame is not None:
             text = f"{readable(w)} updates {quoted(found, w.stale)} in place"
-            out.append(span("cause", w.frame, text, run.sources, written(run.nodes, w)))
+            out.append(span("cause", w.frame, text, written(run.nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
-        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy", run.sources))
+        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy"))
     return out
 
 
@@ -127,7 +127,6 @@ def _from_text(program: Program) -> Finding | None:
     if found is None:
         return None
     return from_message(
-        program,
         "buffer-updated-in-place",
         VERSION,
         PAGE.title,
@@ -135,4 +134,4 @@ def _from_text(program: Program) -> Finding | None:
         + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
         "clone of it in the forward pass, or update it after backward.",
         label="this backward needs the buffer as it was in the forward pass",
-    )
+    )(program)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.cuts import Origin, origin_of
@@ -87,30 +87,29 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     then = "changed in place outside of it" if writes else "used in training"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
-        0.96 if origin.sure else 0.85,
-        Proof.MODE.where(origin.sure),
+        *Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure),
         f"{named} was made in inference mode and is {then}",
         f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
         "torch.no_grad() where it is made, or clone what leaves inference mode.",
-        (*_causes(program.sources, origin), *_noticed(program.evidence, frame, writes)),
+        (*_causes(origin), *_noticed(program.evidence, frame, writes)),
         (f"{origin.name} is an inference tensor",) if origin.name else (),
         _remedies(frame, origin, writes),
     )
 
 
-def _causes(sources: SourceTexts, origin: Origin) -> list[Span]:
+def _causes(origin: Origin) -> list[Span]:
     out: list[Span] = []
     if origin.switch is not None:
-        out.append(span("cause", origin.switch, "inference mode is switched on here", sources))
+        out.append(span("cause", origin.switch, "inference mode is switched on here"))
     if origin.taken is not None:
-        out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here", sources))
+        out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here"))
     return out
 
 
 def _noticed(run: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
     if not writes:
-        return raised_span(run.sources, run.raised, "a computation that autograd records uses it here")
-    return (span("failed", frame, "changed in place here, outside of inference mode", run.sources),)
+        return raised_span(run.raised, "a computation that autograd records uses it here")
+    return (span("failed", frame, "changed in place here, outside of inference mode"),)
 
 
 def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
@@ -148,15 +147,13 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
     return tuple(out)
 
 
-def _from_text(program: Program) -> Finding | None:
-    """The messages belong to this cause alone; their line is a use of the tensor, not where it was made."""
-    return from_message(
-        program,
-        "inplace-on-inference-tensor",
-        INFERENCE,
-        PAGE.title,
-        "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
-        "decorator that made it and use torch.no_grad() there, or clone what leaves it.",
-        confidence="likely",
-        label="uses a tensor that was made in inference mode",
-    )
+# The messages belong to this cause alone; their line is a use of the tensor, not where it was made.
+_from_text = from_message(
+    "inplace-on-inference-tensor",
+    INFERENCE,
+    PAGE.title,
+    "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
+    "decorator that made it and use torch.no_grad() there, or clone what leaves it.",
+    confidence="likely",
+    label="uses a tensor that was made in inference mode",
+)

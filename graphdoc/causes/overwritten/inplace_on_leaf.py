@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import refused_writes
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
@@ -87,7 +87,7 @@ def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
     write = refused_writes.refused_write(program, *MESSAGES)
     if write is not None and refused_writes.is_written_back(program, write):
-        return told_written_back(program.sources, write)
+        return told_written_back(write)
     return _told(program, write) if write is not None else _from_text(program)
 
 
@@ -99,8 +99,8 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     if through and target.sliced:  # the slice alone makes a view of it
         leaf = "a leaf that requires grad (or a view of one)"
-    causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
-    causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
+    causes = [span("cause", frame, f"writes into {what}, {leaf}")]
+    causes += [span("cause", b, "built to write in place") for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
     learns = training and refused_writes.learns_through(program.sources, frame, target.path, program.tensors)
     filled = without_flag(program, write)
@@ -119,14 +119,13 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     if update and _may_be_a_part(program, frame):
         remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"{what} is {leaf.replace(' of one', '')}, and {'a part of it ' if part else ''}is changed in place"
         if target.path
         else PAGE.title,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. PyTorch refuses it: "
         f"the leaf would become a result, and get no `.grad`. {advice}",
-        (*causes, span("mutated", frame, f"{what} is written here", program.sources)),
+        (*causes, span("mutated", frame, f"{what} is written here")),
         _facts(program.parameters, target, update),
         (*filled, *remedies),
     )
@@ -217,7 +216,7 @@ def _remedies(
         "The result is a new tensor with a graph that leads to the leaf; the leaf keeps its numbers.",
         {"place": at, **({"container": True} if target.path.endswith("]") and not target.sliced else {})},
     )
-    flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
+    flags = [edit_at("out_of_place", b) for b in built]
     lines = ", ".join(where(b) for b in built[:3])
     out = together(flags, f"do not write in place, at {lines}", "safe", SAME)
     if (handed := write.handed) is not None:
@@ -246,16 +245,14 @@ def _clone_of_callers(handed: refused_writes.Handed, path: str) -> Remedy:
     return Remedy("add_statement", title, "unsafe", f"{note}to the leaf; the leaf keeps its numbers.", args)
 
 
-def _from_text(program: Program) -> Finding | None:
-    """The message belongs to this cause alone, and its line is the write."""
-    return from_message(
-        program,
-        "inplace-on-leaf",
-        (*MESSAGES, "leaf-moved-into-graph"),
-        PAGE.title,
-        "This line writes into a leaf that requires grad, while autograd records. Put the write under "
-        "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model.",
-        confidence="likely",
-        role="cause",
-        label="writes into a leaf that requires grad",
-    )
+# The message belongs to this cause alone, and its line is the write.
+_from_text = from_message(
+    "inplace-on-leaf",
+    (*MESSAGES, "leaf-moved-into-graph"),
+    PAGE.title,
+    "This line writes into a leaf that requires grad, while autograd records. Put the write under "
+    "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model.",
+    confidence="likely",
+    role="cause",
+    label="writes into a leaf that requires grad",
+)

@@ -136,14 +136,14 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
         label = f"writes into {quoted(found, w.stale)}, which backward needs"
         if found.shares_memory and (w.stale or found.stale) is found.stale:
             label = f"writes into `{found.shares_memory}`, which shares its memory with what backward needs"
-        out.append(span("cause", w.frame, label, run.sources, written(run.nodes, w)))
+        out.append(span("cause", w.frame, label, written(run.nodes, w)))
         for built in write_places(run.sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
-                out.append(span("cause", built, "built to write in place", run.sources))
+                out.append(span("cause", built, "built to write in place"))
     saved = innermost_user(found.node.stack)
     if not out and saved is not None:
         # Who wrote was not seen: the place that saved is where a reader begins, and where a clone goes.
-        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that", run.sources))
+        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that"))
     return out
 
 
@@ -154,7 +154,6 @@ def _from_text(program: Program) -> Finding | None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
     return from_message(
-        program,
         "inplace-on-saved-activation",
         VERSION,
         PAGE.title,
@@ -162,4 +161,4 @@ def _from_text(program: Program) -> Finding | None:
         "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
         "new tensor instead.",
         label="this backward needs the result as it was before the write",
-    )
+    )(program)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
-from graphdoc.program.spans import frames, innermost_user, place, span, where
+from graphdoc.program.spans import frames, innermost_user, span, span_of, where
 from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked
@@ -109,13 +109,12 @@ def _used(program: Program, frame: Frame) -> Finding:
     if found is not None:
         return told_unpacked(program.sources, found, frame, _NEEDED_SINCE)
     return Finding(
-        0.6 if backward else 0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.6 if backward else 0.96),
         _NEEDED_SINCE,
         f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
         "tell what the views are now. Keep the tensor itself, and take its parts again where they are used.",
-        (span("cause", frame, f"{needs} {one}, whose base was written since", program.sources),),
+        (span("cause", frame, f"{needs} {one}, whose base was written since"),),
     )
 
 
@@ -125,17 +124,16 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     shown = write.visible or bool(places)  # else something below this call writes, into nobody knows what
     what = f"`{target.path}`" if target.path and shown else "a tensor"
     made = bound_before(program.sources, frame, target.path) if shown else None
-    spans = [span("cause", frame, f"writes into {what}", program.sources)]
-    spans += [span("cause", b, "built to write in place", program.sources) for b in places if b.line != frame.line][:1]
+    spans = [span("cause", frame, f"writes into {what}")]
+    spans += [span("cause", b, "built to write in place") for b in places if b.line != frame.line][:1]
     if made is not None:
-        spans.append(span("cause", made, f"{what} comes from here", program.sources))
+        spans.append(span("cause", made, f"{what} comes from here"))
     return Finding(
-        0.96,
-        Proof.RAISED.where(shown),
+        *Proof.RAISED.at(0.96, shown),
         f"{what} is changed in place: {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
-        (*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program)),
+        (*spans, span("mutated", frame, f"{what} is written here"), *_switch(program)),
         remedies=instead_of_write(program, places, target),
     )
 
@@ -145,42 +143,31 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a view"
     made = bound_before(sources, frame, target.path)
-    spans = [span("cause", frame, f"cuts {what} off in place", sources)]
+    spans = [span("cause", frame, f"cuts {what} off in place")]
     if made is not None:
-        spans.append(span("created", made, f"{what} comes from here", sources))
+        spans.append(span("created", made, f"{what} comes from here"))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
     return Finding(
-        0.96,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.96),
         f"{what} is a view, and `detach_()` cannot cut a view in place",
         f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
         "what `detach()` returns.",
         tuple(spans),
-        remedies=(
-            Remedy(
-                "detach_instead",
-                f"use what `detach()` returns, at {where(frame)}",
-                "unsafe",
-                note,
-                {"place": place(frame)},
-            ),
-        ),
+        remedies=remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note),
     )
 
 
-def _cut_from_text(program: Program) -> Finding | None:
-    """The same where its text alone is known."""
-    return from_message(
-        program,
-        "inplace-on-view",
-        CUT,
-        "`detach_()` cannot cut a view in place",
-        "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
-        "is that of the tensor that it is a view of. Use what `detach()` returns.",
-        confidence="likely",
-        role="cause",
-        label="cuts a view in place",
-    )
+# The same where its text alone is known.
+_cut_from_text = from_message(
+    "inplace-on-view",
+    CUT,
+    "`detach_()` cannot cut a view in place",
+    "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
+    "is that of the tensor that it is a view of. Use what `detach()` returns.",
+    confidence="likely",
+    role="cause",
+    label="cuts a view in place",
+)
 
 
 def _brief(raised: Raised | None) -> str:
@@ -230,14 +217,13 @@ def _switch(program: Program) -> tuple[Span, ...]:
     if any("/torch/nn/" in f.file.replace("\\", "/") for f in stack):
         return ()  # a layer that sets its first weights: it lets go of no view
     at = innermost_user(stack)
-    return (span("related", at, f"{mode} was switched on here last", program.sources),) if at is not None else ()
+    return span_of("related", at, f"{mode} was switched on here last")
 
 
 def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write, or a use behind it."""
     if program.message(*WRITTEN_SINCE) is not None:
         return from_message(
-            program,
             "inplace-on-view",
             WRITTEN_SINCE,
             _NEEDED_SINCE,
@@ -246,9 +232,8 @@ def _from_text(program: Program) -> Finding | None:
             confidence="likely",
             role="cause",
             label="needs a view whose base was written",
-        )
+        )(program)
     return from_message(
-        program,
         "inplace-on-view",
         (*SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP),
         PAGE.title,
@@ -257,4 +242,4 @@ def _from_text(program: Program) -> Finding | None:
         confidence="likely",
         role="cause",
         label="writes into a view",
-    )
+    )(program)

@@ -7,7 +7,7 @@ import re
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
 from graphdoc.program.expression_values import known
 from graphdoc.program.in_place_writes import target_of
@@ -15,7 +15,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span
-from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 from graphdoc.source.scopes import parameters
@@ -89,7 +89,7 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     if frame is None or program.evidence.from_text:
         ids = (*_UNBATCHED, *_CAPTURED)
-        return from_message(program, "inplace-under-transform", ids, PAGE.title, _WHY)
+        return from_message("inplace-under-transform", ids, PAGE.title, _WHY)(program)
     if program.raised_in("torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)
@@ -106,23 +106,19 @@ def _lacks_the_batch(program: Program) -> bool:
 
 def _norm(program: Program, frame: Frame) -> Finding:
     made = library_calls(program.sources, *_NORMS)
-    spans = [span("cause", f, "updates its running statistics in each forward", program.sources) for f in made[:3]]
-    edits = [
-        {"kind": "set_keyword", "args": {"place": place(f), "name": "track_running_stats", "value": "False"}}
-        for f in made
-    ]
+    spans = [span("cause", f, "updates its running statistics in each forward") for f in made[:3]]
+    edits = [edit_at("set_keyword", f, name="track_running_stats", value="False") for f in made]
     note = "It normalises by each batch, in evaluation too, and keeps no running statistics."
     remedies = [*_passed(program), *together(edits, "let BatchNorm keep no running statistics", "unsafe", note)]
     if not remedies:
         title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
         remedies = [Remedy("replace_norms", title, "display", note)]
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         "BatchNorm updates its buffers under a torch.func transform",
         "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
         "the transformed function, so the write is refused.",
-        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers", program.sources)),
+        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers")),
         remedies=tuple(remedies),
         because="BatchNorm wrote a buffer in place, and the transform does not carry it",
     )
@@ -133,11 +129,11 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     made = _factory(sources, frame, path)
     name = f"`{path}`" if path else "the target"
-    spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}", sources)]
+    spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}")]
     remedies: tuple[Remedy, ...] = ()
     if made is not None:
         place_made, call = made
-        spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap", sources))
+        spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap"))
         tensor = _mapped(program, frame, call, path)
         if tensor:
             remedies = remedy_at(
@@ -149,8 +145,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
                 tensor=tensor,
             )
     return Finding(
-        0.95,
-        Proof.RAISED.where(program.message(*_UNBATCHED) is not None),
+        *Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None),
         f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
         "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
         tuple(spans),
@@ -166,12 +161,11 @@ def _captured(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     name = f"`{path}`" if path else "a tensor"
     return Finding(
-        0.95,
-        Proof.RAISED.confidence,
+        *Proof.RAISED.at(0.95),
         f"the transformed function changes {name}, which is none of its arguments",
         "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
         "anything else.",
-        (span("cause", frame, f"changes {name} in place", program.sources),),
+        (span("cause", frame, f"changes {name} in place"),),
         remedies=_passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),),
         because=f"{name} is no argument of the transformed function",
     )

@@ -117,7 +117,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         *overwrite.trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
         _title(program.optimizers, found),
         _explain(found, at),
-        overwrite.story(program.evidence, found, _causes(program, found, at)),
+        overwrite.story(program.evidence, found, _causes(found, at)),
         overwrite.facts_of(program, found),
         stepped_remedies(program, found),
         covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
@@ -139,14 +139,14 @@ def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
     return f"{step} changes {overwrite.quoted(found)} before a backward that needs its old value"
 
 
-def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
+def _causes(found: Overwrite, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
-        kept = keeping_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
+        kept = keeping_places(found.reuse, "what was computed before the step is kept here for later")[:1]
         kept = tuple(k for k in kept if not any((f.file, f.line) == (k.file, k.line) for f in at.lines))
     step, forwards = overwrite.stepped_and_before(
-        program.sources, found, at.lines[:2] if at is not None else (), overwrite.MOST_CAUSES - len(kept)
+        found, at.lines[:2] if at is not None else (), overwrite.MOST_CAUSES - len(kept)
     )
     return [*step, *forwards, *kept]
 
@@ -180,11 +180,10 @@ def _from_text(program: Program) -> Finding | None:
         what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
     return from_message(
-        program,
         "optimizer-step-before-backward",
         VERSION,
         PAGE.title,
         f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
         "Run the forward pass after the step, or every backward before it.",
         label="this backward needs the weights from before the step",
-    )
+    )(program)

@@ -125,23 +125,21 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         text = f"{overwrite.readable(writer)} overwrites {overwrite.quoted(found)}"
-        out.append(span("cause", writer.frame, text, program.sources, written(program.nodes, writer)))
+        out.append(span("cause", writer.frame, text, written(program.nodes, writer)))
     if hook:
-        return [*out, *(span("cause", f, "registered to run after the layer", program.sources) for f in hook[:2])]
+        return [*out, *(span("cause", f, "registered to run after the layer") for f in hook[:2])]
     # That of the parameter that the title names comes first: it may be another network's than the first in the text.
     lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []
-    return [*out, *overwrite.forwards_before(program.sources, found, lines[:2], "the values from before")]
+    return [*out, *overwrite.forwards_before(found, lines[:2], "the values from before")]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: as for a step, but less frequent."""
-    return from_message(
-        program,
-        "parameter-overwritten",
-        VERSION,
-        PAGE.title,
-        "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
-        "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
-        "backward.",
-        label="this backward needs the parameter as it was in the forward pass",
-    )
+# Text alone: as for a step, but less frequent.
+_from_text = from_message(
+    "parameter-overwritten",
+    VERSION,
+    PAGE.title,
+    "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
+    "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
+    "backward.",
+    label="this backward needs the parameter as it was in the forward pass",
+)

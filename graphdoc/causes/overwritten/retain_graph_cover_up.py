@@ -96,7 +96,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         (
             *_causes(program, found, reuse),
             *overwrite.write_spans(found),
-            *overwrite.saved_spans(program.sources, found),
+            *overwrite.saved_spans(found),
             *_calls(program, found, reuse),
         ),
         (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}"),
@@ -119,35 +119,31 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     places: tuple[Span, ...]
     if reuse is None:
         at = scene(program, found)
-        taken = [span("cause", f, label, program.sources) for f in uses(program, found, at)]
-        places = distinct(
-            (*taken, *overwrite.forwards_before(program.sources, found, at.lines if at is not None else ()))
-        )
+        taken = [span("cause", f, label) for f in uses(program, found, at)]
+        places = distinct((*taken, *overwrite.forwards_before(found, at.lines if at is not None else ())))
     elif reuse.slices is not None:
         tie = "takes its row of a buffer that ties the losses together"
-        places = (span("cause", reuse.slices.read, tie, program.sources),)
+        places = (span("cause", reuse.slices.read, tie),)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         carries = reuse.earlier if reuse.in_earlier_loss and reuse.earlier else reuse.carries
-        places = constant_places(program, carries, label)
+        places = constant_places(carries, label)
     else:
         places = cause_places(program, reuse, label)
     flags = [
-        span("cause", f, "retain_graph=True keeps the old graph", program.sources)
+        span("cause", f, "retain_graph=True keeps the old graph")
         for f in flagged_calls(program.sources, program.evidence.events, found)
     ]
     lines = list({(s.file, s.line): s for s in reversed(places)}.values())[::-1]
     return [*lines[: 2 if flags else 3], *flags[:1]]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: stronger where the program's own lines, if they are known, contain the flag."""
-    return from_message(
-        program,
-        "retain-graph-cover-up",
-        VERSION,
-        PAGE.title,
-        "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-        "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
-        "Detach what is carried over and remove the flag.",
-        label="this backward goes through a graph whose weights have been updated",
-    )
+# Text alone: stronger where the program's own lines, if they are known, contain the flag.
+_from_text = from_message(
+    "retain-graph-cover-up",
+    VERSION,
+    PAGE.title,
+    "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
+    "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
+    "Detach what is carried over and remove the flag.",
+    label="this backward goes through a graph whose weights have been updated",
+)

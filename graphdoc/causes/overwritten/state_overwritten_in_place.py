@@ -92,21 +92,19 @@ def _told(program: Program, found: Overwrite) -> Finding:
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "changes in place what earlier steps have saved", run.sources, written(run.nodes, w))
+        span("cause", w.frame, "changes in place what earlier steps have saved", written(run.nodes, w))
         for w in found.writers
         if w.frame is not None
     ]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice."""
-    return from_message(
-        program,
-        "state-overwritten-in-place",
-        VERSION,
-        PAGE.title,
-        "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
-        "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
-        "the states in a list and join them with torch.stack.",
-        label="this backward needs the state as it was in an earlier step",
-    )
+# Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice.
+_from_text = from_message(
+    "state-overwritten-in-place",
+    VERSION,
+    PAGE.title,
+    "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
+    "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
+    "the states in a list and join them with torch.stack.",
+    label="this backward needs the state as it was in an earlier step",
+)

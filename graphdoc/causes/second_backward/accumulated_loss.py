@@ -82,8 +82,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(reuse.carries, 1) if reuse.same_line else _summed(program.sources, reuse)
     return Finding(
-        0.97,
-        Proof.OLDER_EDGE.confidence,
+        *Proof.OLDER_EDGE.at(0.97),
         f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
         "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
         "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
@@ -101,14 +100,11 @@ def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     return f"`{what}`" if call else ""
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "accumulated-loss",
-        SECOND_TIME,
-        PAGE.title,
-        "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
-        "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers.",
-        label="this backward reaches a part of the graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "accumulated-loss",
+    SECOND_TIME,
+    PAGE.title,
+    "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
+    "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers.",
+    label="this backward reaches a part of the graph that an earlier one has freed",
+)

@@ -17,7 +17,7 @@ from graphdoc.program.spans import moment, span, where
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import in_number, listing
 
 PAGE = Page(
     code="GD101",
@@ -110,15 +110,14 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         return _reset(program, reuse, resets)
     named = older_graph.names_of(reuse.carries)
     what = named or "A tensor"
-    carry = "carry" if older_graph.several(named) else "carries"
+    carry, their, them = in_number(older_graph.several(named), "carry their them")
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
     return Finding(
-        0.95 if proven else 0.85,
-        Proof.OLDER_EDGE.where(proven),
+        *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven),
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with {'their' if older_graph.several(named) else 'its'} old graph. "
-        f"{_since(program, reuse)}. Detach {'them' if older_graph.several(named) else 'it'} once each iteration: "
+        f"earlier backward call, with {their} old graph. "
+        f"{_since(program, reuse)}. Detach {them} once each iteration: "
         "that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
@@ -135,7 +134,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
     named = older_graph.names_of(reuse.carries) or listing(f"`{r.path}`" for r in resets)
     recorded = all(r.node is not None for r in resets)
-    are, them = ("are", "them") if older_graph.several(named) else ("is", "it")
+    are, them = in_number(older_graph.several(named), "are them")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
     how = (
         "is an operation on the tensor as it was, so its graph stays"
@@ -143,13 +142,12 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         else "is not recorded, so its graph stays"
     )
     return Finding(
-        0.95,
-        Proof.OLDER_EDGE.where(recorded),
+        *Proof.OLDER_EDGE.at(0.95, recorded),
         f"{named} {are} reset in place, which keeps the last iteration's graph",
         f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
         "begin with a new tensor.",
         (
-            *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
+            *(span("cause", r.frame, label, moment(r.node)) for r in resets[:3]),
             *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
@@ -164,10 +162,10 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     written = written_into_given(program, reuse)
     if written:
         label = "writes what has a graph into a tensor that this function was given"
-        return [span("cause", f, label, program.sources) for f in written[:3]]
+        return [span("cause", f, label) for f in written[:3]]
     files = dict.fromkeys(s.file for s in older_graph.flow(reuse))
     ignored = [
-        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut")
         for f in dropped_detaches(program.sources, files)
         if can_detach(program, f)
     ][:1]
@@ -184,7 +182,7 @@ def _since(program: Program, reuse: Reuse) -> str:
 
 
 def _because(program: Program, reuse: Reuse, what: str) -> str:
-    were, their = ("were", "their") if older_graph.several(what) else ("was", "its")
+    were, their = in_number(older_graph.several(what), "were their")
     if older_graph.stepped_since(program, reuse):
         return f"{what} {were} computed {older_graph.before(reuse)} and never detached; {older_graph.STEPPED}"
     if reuse.kept_behind and reuse.freeing is not None:
@@ -193,15 +191,13 @@ def _because(program: Program, reuse: Reuse, what: str) -> str:
     return f"{what} {were} computed {older_graph.before(reuse)}, which freed {their} graph, and {were} never detached"
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: the most frequent cause of "a second time", and now and then behind a version error."""
-    return from_message(
-        program,
-        "carried-state",
-        (*SECOND_TIME, *VERSION),
-        PAGE.title,
-        "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
-        "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
-        "The line of this call is where it is noticed; the tensor to detach was kept elsewhere.",
-        label="this backward reaches a part of the graph that belongs to an earlier iteration",
-    )
+# Text alone: the most frequent cause of "a second time", and now and then behind a version error.
+_from_text = from_message(
+    "carried-state",
+    (*SECOND_TIME, *VERSION),
+    PAGE.title,
+    "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
+    "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
+    "The line of this call is where it is noticed; the tensor to detach was kept elsewhere.",
+    label="this backward reaches a part of the graph that belongs to an earlier iteration",
+)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import folded, listing
+from graphdoc.story.wording import folded, in_number, listing
 
 ONCE = "computed once, with a graph that serves one backward call"
 KEPT = "set once, to what has a graph that serves one backward call"
@@ -98,13 +97,12 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     named = older_graph.names_of(reuse.carries, 2)
     if program.evidence.as_if is not None:
         return _unseen(program, reuse, named)
-    apart = older_graph.kept_apart(program, reuse)
+    apart = older_graph.kept_apart(reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
-    it, were = ("they", "were") if " and " in named else ("it", "was")
+    it, were = in_number(older_graph.several(named), "they were")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
-        0.9,
-        Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
+        *Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line),
         f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has freed its graph. {_advice(reuse.lost, reuse)}",
@@ -118,11 +116,10 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
     """Nothing of it had to be freed, so PyTorch goes through it again and again."""
     owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
-    whose = folded(reuse.behind, 2) or "the parameters"
+    whose, [were] = folded(reuse.behind, 2) or "the parameters", in_number(older_graph.several(named), "were")
     return Finding(
-        0.95,
-        Proof.STEPS.confidence,
-        f"{named or 'a value'} {'were' if ' and ' in named else 'was'} computed once: the loss sees no step of {whose}",
+        *Proof.STEPS.at(0.95),
+        f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}",
         f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
         "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
         _places(program, reuse, apart=False),
@@ -136,8 +133,8 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     """Autocast keeps what it casts until the region ends, and the steps are made inside of it."""
     sources, whose = program.sources, folded(sign.parameters) or "the parameters"
     region = older_graph.with_around(sources, sign.other, "autocast")
-    once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only", sources)
-    step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts", sources)
+    once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only")
+    step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts")
     title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
     words = Remedy(
         "autocast_per_forward",
@@ -147,13 +144,12 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     )
     args = {"name": "cache_enabled", "value": "False"}
     return Finding(
-        0.97,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.97),
         f"autocast keeps the first casts of {whose}: the loss sees no step",
         "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
         "inside of the region, so every later forward computes with the parameters of the first one.",
         (
-            *((span("cause", region, "one region around several steps", sources),) if region else ()),
+            *span_of("cause", region, "one region around several steps"),
             *once,
             *step,
         ),
@@ -166,7 +162,7 @@ def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
     context = older_graph.cached_context(reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not reuse.lost
-    taken = older_graph.use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
+    taken = older_graph.use_places(reuse.carries, TAKEN)[:1] if aimed_at else ()
     kept, made = (KEPT, older_graph.MADE) if apart else (ONCE, ONCE)
     if program.evidence.as_if is not None:
         kept = made = SILENT
@@ -204,15 +200,12 @@ def _advice(missing: set[str], reuse: Reuse) -> str:
     return "No optimizer of this loss trains what it was computed from, so it is data here: take it without its graph."
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "graph-built-once",
-        SECOND_TIME,
-        PAGE.title,
-        "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
-        "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
-        "where it is data.",
-        label="this backward reaches a part of the graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "graph-built-once",
+    SECOND_TIME,
+    PAGE.title,
+    "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
+    "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
+    "where it is data.",
+    label="this backward reaches a part of the graph that an earlier one has freed",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Event, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.gradient_reads import gradients_are_given
@@ -12,7 +12,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, place, span, span_of, where
+from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -87,32 +87,30 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
     note = "the step uses the gradient of its loss once"
     remedy = "remove the second backward call"
     return Finding(
-        0.95,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.95),
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
         (
-            *span_of("cause", again, "adds the same gradients again", program.sources),
-            *span_of("related", before, "has added them already", program.sources),
+            *span_of("cause", again, "adds the same gradients again"),
+            *span_of("related", before, "has added them already"),
         ),
-        remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
+        remedies=remedy_at(frame, "delete_statement", remedy, "unsafe", note),
         because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
     )
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     second, first = apart(failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
-    failed = span_of("cause", second, "differentiates a result that was differentiated before", program.sources)
+    failed = span_of("cause", second, "differentiates a result that was differentiated before")
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     made = _made(program, reuse)
     more = reuse.calls_before > 1
     text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
-    freed = span_of("freed" if kept or made else "cause", first, text, program.sources, moment(reuse.freeing))
+    freed = span_of("freed" if kept or made else "cause", first, text, moment(reuse.freeing))
     failed = made or failed
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.where(reuse.from_one_root and failing.root_output >= 0),
+        *Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0),
         _title(program, reuse),
         f"{_what(reuse, call_name(failing))}. Every call "
         "frees the graph that it went through unless it is told to keep it.",
@@ -120,11 +118,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
             *failed,
             *freed,
             *span_of(
-                "failed",
-                second,
-                f"{'a further' if more else 'the second'} call on the same result",
-                program.sources,
-                moment(failing),
+                "failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)
             ),
         ),
         remedies=remedies_for(program, reuse),
@@ -138,7 +132,7 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     if made is None or not any(r.kind == "move_into_loop" for r in remedies_for(program, reuse)):
         return ()
     text = "computed once, with a graph that serves one backward call"
-    return (span("cause", made, text, program.sources, moment(program.node(program.evidence.root))),)
+    return (span("cause", made, text, moment(program.node(program.evidence.root))),)
 
 
 def _what(reuse: Reuse, call: str) -> str:
@@ -182,11 +176,10 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
     first = [
         s
         for e in reuse.earlier_calls[:2]
-        for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", program.sources, moment(e))
+        for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", moment(e))
     ]
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.confidence,
+        *Proof.OLDER_EDGE.at(0.94),
         f"{terms} {'are' if plural else 'is'} differentiated alone and again as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
@@ -197,7 +190,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         (
             *first,
             *flow(reuse),
-            *span_of("failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)),
+            *span_of("failed", failing.stack, "goes through the same graph again", moment(failing)),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -216,31 +209,22 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         for c in reuse.values[:2]
         if (n := c.taken) is not None
         for s in span_of(
-            "cause",
-            n.stack,
-            f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss",
-            program.sources,
-            moment(n),
+            "cause", n.stack, f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss", moment(n)
         )
     ]
     return Finding(
-        0.94,
-        Proof.OLDER_EDGE.confidence,
+        *Proof.OLDER_EDGE.at(0.94),
         f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, "
         f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
         (
             *span_of(
-                "cause",
-                reuse.freeing.stack,
-                "frees the graph, which the loss still needs",
-                program.sources,
-                moment(reuse.freeing),
+                "cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)
             ),
             *terms,
             *flow(reuse),
-            *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
+            *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -248,14 +232,11 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     )
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "repeated-backward",
-        SECOND_TIME,
-        PAGE.title,
-        "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
-        "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
-        label="this call differentiates a graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "repeated-backward",
+    SECOND_TIME,
+    PAGE.title,
+    "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
+    "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
+    label="this call differentiates a graph that an earlier one has freed",
+)

@@ -14,7 +14,7 @@ from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
@@ -111,8 +111,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     named = names_of(reuse.carries, 2)
     compiled = library_calls(program.sources, "compile")
     return Finding(
-        0.8,
-        "likely",
+        *likely(0.8),
         "two losses come out of one compiled part, and the first backward frees all of it",
         "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
         "graph. The first backward frees all of it, also what the second loss needs"
@@ -120,7 +119,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
         "losses lead to would be freed.",
         (
             *(
-                span("cause", f, "compiles the function together with its backward calls", program.sources)
+                span("cause", f, "compiles the function together with its backward calls")
                 for f in compiled[:1]
                 if len(compiled) == 1
             ),
@@ -138,8 +137,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
     for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
     return Finding(
-        0.92 if exact else 0.8,
-        Proof.OLDER_EDGE.where(exact and for_both),
+        *Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both),
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph of {named}, and the first "
         f"{'' if reuse.within_one_call else 'backward '}frees it"
         if named
@@ -174,18 +172,18 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     calls: list[Span] = []
     if reuse.freeing is not None:
         both = "both calls" if reuse.within_one_call else "both losses"
-        calls += span_of("cause", reuse.freeing.stack, f"this call freed the part that {both} share", program.sources)
+        calls += span_of("cause", reuse.freeing.stack, f"this call freed the part that {both} share")
     if reuse.failing is not None:
         name = call_name(reuse.failing)
-        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again")
     shared = [s for c in reuse.carries[:1] for s in _walked(program, c.made)]
     if reuse.joined is not None:
-        shared = list(span_of("cause", reuse.joined.stack, JOINED, program.sources, moment(reuse.joined)))
+        shared = list(span_of("cause", reuse.joined.stack, JOINED, moment(reuse.joined)))
     if reuse.within_one_call and reuse.freeing is not None:
         # What both share is right; the call that is to keep it is the place.
         decided = decided_at(program.sources, reuse.freeing.stack, "retain_graph")
         if decided is not None:
-            return [span("cause", decided[0], "this call frees what it goes through", program.sources), *calls]
+            return [span("cause", decided[0], "this call frees what it goes through"), *calls]
     return [*shared[:1], *calls]
 
 
@@ -202,7 +200,7 @@ def _walked(program: Program, head: Node) -> tuple[Span, ...]:
     made = innermost_user(head.stack)
     own = in_function(reversed(found.stack), made) if made is not None else None
     stack = found.stack[: found.stack.index(own) + 1] if own is not None else found.stack
-    return span_of("cause", stack, MEET, program.sources, moment(found))
+    return span_of("cause", stack, MEET, moment(found))
 
 
 def _because(reuse: Reuse) -> str:
@@ -282,14 +280,11 @@ _COMPILE_NETWORKS = Remedy(
 )
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "shared-subgraph-losses",
-        SECOND_TIME,
-        PAGE.title,
-        "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
-        "the part that they share. With no optimizer step in between, add the losses and call backward once.",
-        label="this backward reaches a part of the graph that an earlier one has freed",
-    )
+_from_text = from_message(
+    "shared-subgraph-losses",
+    SECOND_TIME,
+    PAGE.title,
+    "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
+    "the part that they share. With no optimizer step in between, add the losses and call backward once.",
+    label="this backward reaches a part of the graph that an earlier one has freed",
+)

@@ -8,12 +8,13 @@ from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, in_number
 
 PAGE = Page(
     code="GD102",
@@ -102,23 +103,20 @@ def recognise(program: Program) -> Finding | None:
 def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = reuse.lost
     named = older_graph.names_of(reuse.carries, 2)
-    their, them, were = (
-        ("their", "them", "were") if older_graph.several(named) or "…" in named else ("its", "it", "was")
-    )
+    their, them, were = in_number(older_graph.several(named) or "…" in named, "their them were")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
     since = "an earlier update has freed that graph" if reuse.used_up else older_graph.STEPPED
     one = len(reuse.carries) == 1
-    they, was, it, its = ("it", "was", "it", "its") if one else ("they", "were", "them", "their")
+    they, are, was, it, its = in_number(not one, "they are were them their")
     what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
     advice = (
         f"Detached, {they} would leave {folded(missing)} without any gradient: keep what {they} {was} computed from, "
         f"and compute {it} again in each update."
         if missing
-        else f"{they.capitalize()} {'is' if one else 'are'} data for the updates: store {it} without {its} graph."
+        else f"{they.capitalize()} {are} data for the updates: store {it} without {its} graph."
     )
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         title,
         f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
         (
@@ -129,7 +127,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{what} made {older_graph.before(reuse)}"
-        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
+        + (f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
         + older_graph.cloned(program, reuse),
     )
 
@@ -138,8 +136,8 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
     what = older_graph.names_of(reuse.carries) or "A value"
     many = older_graph.several(what)
-    are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
-    them, it = ("them", "they are constants") if many else ("it", "it is a constant")
+    are, were, hold, its, them = in_number(many, "are were hold their them")
+    it = "they are constants" if many else "it is a constant"
     return _data(
         program,
         reuse,
@@ -155,7 +153,7 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
     what = older_graph.names_of(reuse.carries, 2) or "A value"
-    has, was, its = ("have", "were", "their") if older_graph.several(what) else ("has", "was", "its")
+    has, was, its = in_number(older_graph.several(what), "have were their")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
     return _data(
         program,
@@ -175,8 +173,7 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
     places = older_graph.cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(reuse)
     return Finding(
-        0.9,
-        "likely",
+        *likely(0.9),
         title,
         explanation,
         (
@@ -190,15 +187,12 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
     )
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "stored-with-graph",
-        (*SECOND_TIME, *VERSION),
-        PAGE.title,
-        "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
-        "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
-        "compute again in each update what it is meant to train.",
-        label="this backward reaches a part of the graph that an earlier one has freed or made stale",
-    )
+_from_text = from_message(
+    "stored-with-graph",
+    (*SECOND_TIME, *VERSION),
+    PAGE.title,
+    "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
+    "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
+    "compute again in each update what it is meant to train.",
+    label="this backward reaches a part of the graph that an earlier one has freed or made stale",
+)

@@ -107,8 +107,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
     return Finding(
-        0.93 if reuse.meant_known else 0.7,
-        Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
+        *Proof.OLDER_EDGE.at(0.93 if reuse.meant_known else 0.7, reuse.owned_by_others and not taken),
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
         f"{folded(reuse.behind) or 'other parameters'}, {older_graph.trained_by(program, reuse.behind)}. For "
@@ -116,7 +115,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         "the first one has freed it.",
         (
             *taken,
-            *_places(program, reuse, carries),
+            *_places(reuse, carries),
             *older_graph.flow(reuse),
             *older_graph.steps_of(program, reuse),
             *older_graph.calls_of(program, reuse),
@@ -135,7 +134,7 @@ def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tu
         label = f"reads the value of an earlier update; nothing reads `{r.args['name']}`, computed for this loss"
         whole = replace(at, end_line=at.line, end_column=at.column + len(path)) if at.column > 0 else at
         exact = code_at(sources, whole) == path
-        out.append(span("cause", whole if exact else at, label, sources))
+        out.append(span("cause", whole if exact else at, label))
     return tuple(out)
 
 
@@ -144,28 +143,20 @@ def _edges(reuse: Reuse) -> list[Carried]:
     return reuse.earlier if reuse.earlier and reuse.in_earlier_loss and reuse.coupling is None else reuse.carries
 
 
-def _places(program: Program, reuse: Reuse, carries: list[Carried]) -> list[Span]:
+def _places(reuse: Reuse, carries: list[Carried]) -> list[Span]:
     """The uses of the value as a constant; where the earlier loss is gone, those that the source shows of it."""
     uses: list[tuple[Frame, str]] = []
     if reuse.in_earlier_loss and not reuse.earlier:
         uses = older_graph.earlier_uses(reuse)
     earlier = [
-        span(
-            "cause",
-            frame,
-            f"`{name}` is used here with its graph: this loss reaches the other network",
-            program.sources,
-        )
+        span("cause", frame, f"`{name}` is used here with its graph: this loss reaches the other network")
         for frame, name in uses
     ]
     return [
         *earlier[:2],
-        *targets_of(program.sources, reuse),
+        *targets_of(reuse),
         *older_graph.constant_places(
-            program,
-            carries,
-            _taken_in(reuse, earlier),
-            "cause" if reuse.coupling is None and not earlier else "related",
+            carries, _taken_in(reuse, earlier), "cause" if reuse.coupling is None and not earlier else "related"
         ),
     ]
 
@@ -187,8 +178,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     made = older_graph.made_places(reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
-        0.93,
-        Proof.OLDER_EDGE.where(reuse.both_seen),
+        *Proof.OLDER_EDGE.at(0.93, reuse.both_seen),
         f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
         if what
         else PAGE.title,
@@ -207,11 +197,10 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     what, plural = names or "a value", older_graph.several(names)
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     versions = versions_of(program, found)
-    places = older_graph.constant_places(program, reuse.carries, "a constant for this loss, with its graph")[:2]
+    places = older_graph.constant_places(reuse.carries, "a constant for this loss, with its graph")[:2]
     writes = write_spans(found)
     return Finding(
-        trust(found, 0.96)[0],
-        Proof.OLDER_EDGE.where(reuse.owned_by_others and found.exact),
+        *Proof.OLDER_EDGE.at(trust(found, 0.96)[0], reuse.owned_by_others and found.exact),
         f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
         f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
@@ -222,7 +211,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
             *(replace(w, role="cause") for w in writes[:1]),
             *places[1:],
             *writes[1:],
-            *saved_spans(program.sources, found),
+            *saved_spans(found),
             *failed_spans(program.evidence, found),
         ),
         versions,
@@ -252,7 +241,7 @@ def _because(program: Program, reuse: Reuse) -> str:
     return f"{text}; this loss is for {listing(names)}, which hold{'' if len(names) > 1 else 's'} none of them"
 
 
-def targets_of(sources: SourceTexts, reuse: Reuse) -> tuple[Span, ...]:
+def targets_of(reuse: Reuse) -> tuple[Span, ...]:
     """Where each of two losses takes in what it only aims at."""
     if reuse.coupling is None:
         return ()
@@ -260,23 +249,18 @@ def targets_of(sources: SourceTexts, reuse: Reuse) -> tuple[Span, ...]:
         s
         for c in (*reuse.coupling.late, *reuse.coupling.early)
         if c.taken is not None
-        for s in span_of(
-            "cause", c.taken.stack, "used here with its graph: this loss reaches the other network", sources
-        )
+        for s in span_of("cause", c.taken.stack, "used here with its graph: this loss reaches the other network")
     ]
-    aims = [span("cause", frame, f"what {loss} compares with", sources) for frame, loss in reuse.coupling.places]
+    aims = [span("cause", frame, f"what {loss} compares with") for frame, loss in reuse.coupling.places]
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
-def _from_text(program: Program) -> Finding | None:
-    """Text alone."""
-    return from_message(
-        program,
-        "undetached-target",
-        (*SECOND_TIME, *VERSION),
-        PAGE.title,
-        "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
-        "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
-        "constant.",
-        label="this backward reaches a part of the graph that is not this loss's own",
-    )
+_from_text = from_message(
+    "undetached-target",
+    (*SECOND_TIME, *VERSION),
+    PAGE.title,
+    "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
+    "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
+    "constant.",
+    label="this backward reaches a part of the graph that is not this loss's own",
+)

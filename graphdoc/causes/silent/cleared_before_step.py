@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import LAST_ALONE, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import LAST_ALONE, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign, of_steps, signs
+from graphdoc.program.proof import first_sign, likely, of_steps, signs
 from graphdoc.program.spans import in_this_order, innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -55,13 +55,13 @@ def recognise(program: Program) -> Finding | None:
     sources, optimizers = program.sources, program.optimizers
     sign = first_sign(program.signs, "cleared-early")
     if sign is not None:
-        return _told(sources, optimizers, sign)
+        return _told(program, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
     told = thrown_away(sources, optimizers, collecting) if collecting else None
     return told or first_told(
-        program.signs,
-        ("thrown-away", lambda s: _one_of_several(program, s)),
-        (LAST_ALONE, lambda s: _last_alone(program, s)),
+        program,
+        ("thrown-away", _one_of_several),
+        (LAST_ALONE, _last_alone),
     )
 
 
@@ -85,14 +85,13 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
         args = {"place": place(clear), "before": place(backward)}
         remedy = Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args)
     return Finding(
-        0.93,
-        Proof.STEPS.where(False),  # that none is used is seen; that this loss was meant to train is not
+        *likely(0.93),  # that none is used is seen; that this loss was meant to train is not
         f"no step of {name} uses the gradients of this backward call",
         f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step.",
         (
-            *span_of("cause", steps if late else [], "steps before there are gradients of that loss", sources),
-            *span_of("related" if late else "cause", sign.stack, "throws away the gradients of that call", sources),
-            *span_of("related", sign.other, "computes them", sources),
+            *span_of("cause", steps if late else [], "steps before there are gradients of that loss"),
+            *span_of("related" if late else "cause", sign.stack, "throws away the gradients of that call"),
+            *span_of("related", sign.other, "computes them"),
         ),
         remedies=(remedy,),
         because=f"it was called {sign.count} times, and each time `zero_grad()` came before the next step",
@@ -101,37 +100,36 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
 
 def _last_alone(program: Program, sign: Sign) -> Finding:
     """Measured: somebody takes the gradients of each call away, and the step has those of the last one."""
-    name, calls, sources = optimizer_of(program.optimizers, sign), sign.facts["calls"], program.sources
+    name, calls = optimizer_of(program.optimizers, sign), sign.facts["calls"]
     return Finding(
-        0.93,
-        "likely",  # that the others are not used is measured; that they should be is not
+        *likely(0.93),  # that the others are not used is measured; that they should be is not
         f"{name} steps by the last of {calls} backward calls alone",
         "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add each "
         "call's gradients to what is kept, and begin anew after the step only.",
         (
-            *span_of("cause", sign.stack, "takes the gradients away after each call", sources),
-            *span_of("related", sign.other, f"runs {calls} times for each step", sources),
-            *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call", sources),
+            *span_of("cause", sign.stack, "takes the gradients away after each call"),
+            *span_of("related", sign.other, f"runs {calls} times for each step"),
+            *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call"),
         ),
         because=f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
         "that the step used was another",
     )
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    name = optimizer_of(optimizers, sign)
+def _told(program: Program, sign: Sign) -> Finding:
+    name = optimizer_of(program.optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
     step = innermost_user([Frame(**f) for f in sign.facts.get("first", ())])
     if step is not None and backward is not None:
-        return _step_first(sources, name, sign, step, backward)
+        return _step_first(name, sign, step, backward)
     if clear is not None and backward is not None:
         args = {"place": place(clear), "before": place(backward)}
         note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
-        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", sources),
-        *span_of("related", sign.other, "computes them", sources),
+        *span_of("cause", sign.stack, "throws away the gradients that the step is to use"),
+        *span_of("related", sign.other, "computes them"),
     )
     return Finding(
         0.96,
@@ -145,7 +143,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
 
 
-def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
+def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
     args = {"place": place(step), "after": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
@@ -155,9 +153,9 @@ def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backwa
         f"{name} steps before backward, and is cleared before the next step",
         "A step skips every parameter whose `.grad` is None.",
         (
-            span("cause", step, "steps before there are gradients", sources),
-            *span_of("related", sign.other, "computes them", sources),
-            *span_of("related", sign.stack, "clears them in the next pass", sources),
+            span("cause", step, "steps before there are gradients"),
+            *span_of("related", sign.other, "computes them"),
+            *span_of("related", sign.stack, "clears them in the next pass"),
         ),
         remedies=(Remedy("move_statement", "step after the backward call", "unsafe", note, args),),
         because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "

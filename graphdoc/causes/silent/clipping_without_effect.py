@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
@@ -80,33 +80,32 @@ _BECAUSE = {
 
 def recognise(program: Program) -> Finding | None:
     """Every call from this place stood where no step uses what it does."""
-    sources, optimizers = program.sources, program.optimizers
+    sources = program.sources
     sign = first_sign(program.signs, "clip-unused")
     if sign is None or innermost_user(sign.stack) is None or _is_measure(sources, sign):
         return None
     if sign.facts["how"] == "nothing-given":
-        return _nothing_given(sources, optimizers, program.parameters, sign)
-    return _told(sources, optimizers, sign)
+        return _nothing_given(program, sign)
+    return _told(program, sign)
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _told(program: Program, sign: Sign) -> Finding:
     how = str(sign.facts["how"])
     told = "before-clearing" if how == "after-step" and sign.facts.get("early") else how
     here, there = _LABELS[told]
     if how == "others-step" and sign.parameters:
         here = f"bounds the gradients of {folded(sign.parameters)}, which no step uses"
-    clip = clip_beside(sources, sign)
+    clip = clip_beside(program.sources, sign)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         _TITLES[told],
         _TOLD[told],
         (
-            *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
-            *span_of("related", sign.stack, "bounds the gradients", sources),
-            *span_of("related", sign.other, there, sources),
+            *span_of("cause", [clip] if clip is not None else sign.stack, here),
+            *span_of("related", sign.stack, "bounds the gradients"),
+            *span_of("related", sign.other, there),
         ),
-        remedies=tuple(_remedies(sources, optimizers, sign, how)),
+        remedies=tuple(_remedies(program, sign, how)),
         because=_BECAUSE[told],
     )
 
@@ -125,36 +124,33 @@ def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
     )
 
 
-def _nothing_given(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _nothing_given(program: Program, sign: Sign) -> Finding | None:
     """The parameters were to come from an iterator that something else had gone through before."""
     clip = innermost_user(sign.stack)
-    call = bindings.call_at(sources, clip)
+    call = bindings.call_at(program.sources, clip)
     given = bindings.argument(call, 0, "parameters")
-    found = one_shot(sources, parameters, clip, given) if clip is not None else None
+    found = one_shot(program.sources, program.parameters, clip, given) if clip is not None else None
     if found is None or clip is None:
         return None
-    name = optimizer_of(optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     return nothing_left(
-        sources,
         found,
         clip,
         f"`{found.name}` is an exhausted iterator: the gradients of {'a part of ' if found.part else ''}"
         f"`{found.module}` are not clipped",
         "finds nothing in it: no gradient is bounded",
         f"{sign.count} calls in a row were given no parameter at all, while {name} stepped",
-        span_of("related", sign.other, "uses the gradients as they are", sources),
+        span_of("related", sign.other, "uses the gradients as they are"),
     )
 
 
-def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how: str) -> list[Remedy]:
-    clip, other = clip_beside(sources, sign), innermost_user(sign.other)
+def _remedies(program: Program, sign: Sign, how: str) -> list[Remedy]:
+    clip, other = clip_beside(program.sources, sign), innermost_user(sign.other)
     if clip is None or other is None or other in sign.stack:
         return []
-    note = f"the bound then holds for the gradients that {optimizer_of(optimizers, sign)} uses"
+    note = f"the bound then holds for the gradients that {optimizer_of(program.optimizers, sign)} uses"
     if how == "before-unscale":
-        statement = _unscaling(sources, other)
+        statement = _unscaling(program.sources, other)
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}
         title = "divide the gradients by the scale before they are clipped"
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
@@ -162,7 +158,9 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
         return []  # whose gradients are to be bounded is for the author to say
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
     title = f"clip {'before the step' if how == 'after-step' else 'after the backward call'}"
-    return [Remedy("move_statement", title, "unsafe", note, {"place": moved_with(sources, clip, other), **where})]
+    return [
+        Remedy("move_statement", title, "unsafe", note, {"place": moved_with(program.sources, clip, other), **where})
+    ]
 
 
 def _unscaling(sources: SourceTexts, step: Frame) -> str:

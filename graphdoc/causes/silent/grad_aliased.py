@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.evidence import Sign
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program.gradient_reads import KeptGradients, read_on
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import signs
-from graphdoc.program.spans import place, span, span_of
+from graphdoc.program.proof import likely, signs
+from graphdoc.program.spans import span, span_of
 from graphdoc.story.wording import folded, listing
 
 PAGE = Page(
@@ -57,12 +57,12 @@ def recognise(program: Program) -> Finding | None:
     """Kept in a container while a backward adds to it, and read afterwards under the same name."""
     sources = program.sources
     aliased = ((s, read_on(sources, s)) for s in signs(program.signs, "grad-aliased"))
-    return next((_told(sources, sign, kept) for sign, kept in aliased if kept is not None), None)
+    return next((_told(sign, kept) for sign, kept in aliased if kept is not None), None)
 
 
-def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
+def _told(sign: Sign, kept: KeptGradients) -> Finding:
     name = kept.name
-    edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept.places]
+    edits = [edit_at("clone_expression", f) for f in kept.places]
     remedy = Remedy(
         "several",
         "keep copies: `.clone()` where the gradients are taken",
@@ -72,14 +72,13 @@ def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
     )
     label = "kept without a copy: this is the parameter's own gradient"
     spans = (
-        *(span("cause", f, label, sources) for f in kept.places[:3]),
-        *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", sources),
-        span("consumed", kept.read, f"`{name}` is read here, after its numbers have changed", sources),
+        *(span("cause", f, label) for f in kept.places[:3]),
+        *span_of("mutated", sign.stack, f"adds to what `{name}` keeps"),
+        span("consumed", kept.read, f"`{name}` is read here, after its numbers have changed"),
     )
     whose = folded(sign.parameters)
     return Finding(
-        0.94,
-        "likely",  # that they share their memory is seen; that copies were meant is not
+        *likely(0.94),  # that they share their memory is seen; that copies were meant is not
         f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it",
         "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
         tuple(spans),

@@ -8,9 +8,10 @@ from itertools import takewhile
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import likely
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import compared_with_itself, dropped_detach, kept_reference, trained_baseline
@@ -66,69 +67,66 @@ values, and the gradient of the penalty reaches the parameters themselves.""",
 def recognise(program: Program) -> Finding | None:
     """The loss trains a network that is copied from another, or is it; or a comparison with itself, or with a copy that
     has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value."""
-    sources = program.sources
     return first_told(
-        program.signs,
-        (ITSELF, lambda s: _itself(sources, s)),
-        ("own-copy", lambda s: kept_reference(sources, s)),
-        ("own-self", lambda s: compared_with_itself(sources, s)),
-        ("detach-dropped", lambda s: dropped_detach(sources, s)),
-        ("baseline-trained", lambda s: trained_baseline(sources, s)),
-        ("same-network", lambda s: _same(sources, s)),
-        ("became-network", lambda s: _became(sources, s)),
-        ("target-trained", lambda s: _trained(sources, s)),
+        program,
+        (ITSELF, _itself),
+        ("own-copy", kept_reference),
+        ("own-self", compared_with_itself),
+        ("detach-dropped", dropped_detach),
+        ("baseline-trained", trained_baseline),
+        ("same-network", _same),
+        ("became-network", _became),
+        ("target-trained", _trained),
     )
 
 
-def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _trained(program: Program, sign: Sign) -> Finding | None:
     frame = spans.innermost(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
-    code = spans.code_at(sources, frame)
+    code = spans.code_at(program.sources, frame)
     copied = bool(sign.other)
     how = "is copied from" if copied else "follows"
     only = "be a copy of" if copied else "follow"
     label = f"brings the {'copied ' if copied else ''}network's graph into the loss"
     return Finding(
-        0.93,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.93),  # whom the loss trains is seen; what was meant as a goal is not
         f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
         (
-            *spans.span_of("cause", sign.stack, label, sources),
-            *spans.span_of("related", sign.other, "copied from the trained network here", sources),
+            *spans.span_of("cause", sign.stack, label),
+            *spans.span_of("related", sign.other, "copied from the trained network here"),
         ),
-        remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": spans.place(frame)}),),
+        remedies=remedy_at(frame, "detach_expression", f"detach `{code}`", "unsafe", note),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
         "steps both",
     )
 
 
-def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _itself(program: Program, sign: Sign) -> Finding | None:
     one = [f for f in sign.stack if f.user]
     two = [Frame(**f) for f in sign.facts["second"] if f["user"]]
     level = spans.shared_levels(one, two)
     if not level < min(len(one), len(two)):
         return None
     first, other = one[level], two[level]
-    code = spans.code_at(sources, first)
+    code = spans.code_at(program.sources, first)
     remedies = []
     if first.line != other.line:
         note = "The other side alone is differentiated, so the product with the Hessian is no longer zero."
         title = f"compute `{code}` at {spans.where(first)} under torch.no_grad()"
         remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": spans.place(first)}))
-    what = f"the same computation: `{spans.code_at(sources, other)}`"
+    what = f"the same computation: `{spans.code_at(program.sources, other)}`"
     return Finding(
-        0.95,
-        "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
+        *likely(0.95),  # that no second derivative is left is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         (
-            spans.span("cause", first, "computed with a graph, and so is the same computation beside it", sources),
-            spans.span("related", other, what, sources),
-            *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
+            spans.span("cause", first, "computed with a graph, and so is the same computation beside it"),
+            spans.span("related", other, what),
+            *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero"),
         ),
         remedies=tuple(remedies),
         because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
@@ -136,21 +134,21 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     )
 
 
-def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _same(program: Program, sign: Sign) -> Finding | None:
     frame = spans.innermost_user(sign.stack)
-    call = bindings.call_at(sources, frame)
+    call = bindings.call_at(program.sources, frame)
     if frame is None or not is_method_call(call) or not call.args:
         return None
     name = bindings.text_of(call.func.value)
     given = call.args[0]
     source = _owner_of_state(given)
     if "rests" in sign.facts:
-        return _never_copied(sources, sign, name, source)
+        return _never_copied(program, sign, name, source)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
-    if not (_computes(sources, name) and _computes(sources, source)):
+    if not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None  # a second name, by which nothing is computed, gives no goal
-    bound = _bindings(sources, frame.file, name)
+    bound = _bindings(program.sources, frame.file, name)
     label = f"`{name}` and `{source}` are one network"
     remedies = [
         Remedy(
@@ -163,26 +161,25 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         for f in bound[:1]
     ]
     return Finding(
-        0.95,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.95),  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` and `{source}` are one network: the loss trains its own target",
         "Loading the network's own state changes nothing. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            *(spans.span("cause", f, label, sources) for f in bound[:1]),
-            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
+            *(spans.span("cause", f, label) for f in bound[:1]),
+            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself"),
         ),
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
     )
 
 
-def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _became(program: Program, sign: Sign) -> Finding | None:
     """The assignment by which one name is given to the network of another one, while the training goes on."""
     name, source = _owner(sign.facts["was"]), _owner(sign.parameters)
     found = [
-        bindings.frame_of(sources, file, n.value)
-        for file, n in bindings.everywhere(sources, ast.Assign)
+        bindings.frame_of(program.sources, file, n.value)
+        for file, n in bindings.everywhere(program.sources, ast.Assign)
         if last_word(n.value) == source
         and any(last_word(t) == name for t in n.targets)
         and isinstance(n.value, ast.Name | ast.Attribute)
@@ -192,16 +189,15 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
     note = f"`{name}` keeps the weights of that moment, and `{source}` alone is trained"
     title = f"give `{name}` a copy of its own with copy.deepcopy"
     return Finding(
-        0.95,
-        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        *likely(0.95),  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` becomes `{source}` itself, no copy: the loss trains its own target",
         "An assignment gives one object a second name. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
-            *spans.span_of("related", sign.stack, "trains it by both of its values", sources),
+            spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network"),
+            *spans.span_of("related", sign.stack, "trains it by both of its values"),
         ),
-        remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": spans.place(found[0])}),),
+        remedies=remedy_at(found[0], "deepcopy_expression", title, "unsafe", note),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
     )
 
@@ -213,10 +209,10 @@ def _owner(parameters: list[str]) -> str:
     return common[-1] if common else ""
 
 
-def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> Finding | None:
+def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Finding | None:
     """A network that is copied into itself again and again, where its value is held constant for every loss."""
     frame = spans.innermost_user(sign.stack)
-    if frame is None or not source or not (_computes(sources, name) and _computes(sources, source)):
+    if frame is None or not source or not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None
     if source == name:
         if not sign.facts["rests"]:
@@ -224,15 +220,14 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         title = f"`{name}` is copied from itself and follows no other network"
         said = "No optimizer steps it and no loss reaches it, so it keeps the values that it had before."
         return Finding(
-            0.9,
-            "likely",  # that the copy changes nothing is seen; which network was meant is not
+            *likely(0.9),  # that the copy changes nothing is seen; which network was meant is not
             title,
             said,
-            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
-            remedies=_loads_another(sources, frame, name),
+            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds"),
+            remedies=_loads_another(program.sources, frame, name),
             because="the parameters that were loaded are the network's own",
         )
-    bound = [f for f in _bindings(sources, frame.file, name) if spans.code_at(sources, f) == source]
+    bound = [f for f in _bindings(program.sources, frame.file, name) if spans.code_at(program.sources, f) == source]
     if sign.facts["rests"] or not bound:
         return None
     note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"
@@ -241,13 +236,12 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": spans.place(bound[0])}),
     )
     return Finding(
-        0.95,
-        "likely",  # that both are one network is seen; that they were meant to stay two is not
+        *likely(0.95),  # that both are one network is seen; that they were meant to stay two is not
         f"`{name}` becomes the network `{source}`: it is no target any more",
         "A value that is computed with it as the goal of a loss moves with every step.",
         (
-            *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
-            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
+            *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on"),
+            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since"),
         ),
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",
@@ -267,9 +261,9 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
         return ()
     other = others.pop()
     given = bindings.frame_of(sources, frame.file, here.args[0])
-    args = {"place": spans.place(given), "inside": True, "operand": name, "name": other}
+    title = f"load the state of `{other}`"
     note = f"`{name}` becomes a copy of `{other}` again, as this file makes it elsewhere"
-    return (Remedy("use_instead", f"load the state of `{other}`", "unsafe", note, args),)
+    return remedy_at(given, "use_instead", title, "unsafe", note, inside=True, operand=name, name=other)
 
 
 def _owner_of_state(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -56,7 +56,7 @@ average, one side of a condition."""
 def recognise(program: Program) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
     others = [s for s in program.signs if s.kind == "graph-grows" and not s.weak and not s.facts["list"]]
-    return first_told(program.signs, ("graph-grows", lambda s: _told(program.sources, s, others)))
+    return first_told(program, ("graph-grows", lambda _, s: _told(program.sources, s, others)))
 
 
 def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None:
@@ -66,9 +66,9 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
-    more = span_of("created", sign.stack, "made here, with its graph", sources) if appended else ()
+    more = span_of("created", sign.stack, "made here, with its graph") if appended else ()
     others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
-    also = [span("cause", f, f"the same for `{s.facts['name']}`", sources) for s, f in others]
+    also = [span("cause", f, f"the same for `{s.facts['name']}`") for s, f in others]
     note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
     remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in _KINDS]
     return Finding(
@@ -76,7 +76,7 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it.",
-        (span("cause", at, gathers, sources), *also, *more),
+        (span("cause", at, gathers), *also, *more),
         remedies=tuple(r for r, plain in remedies if not plain or (sign.facts.get("one") and applies(sources, r))),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done",
     )
@@ -85,7 +85,7 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
 def _remedy(kind: str, places: list[Frame], note: str, further: dict[str, bool]) -> Remedy:
     if len(places) == 1:
         return Remedy(kind, "keep the value without its graph", "safe", note, {"place": place(places[0]), **further})
-    edits = [{"kind": kind, "args": {"place": place(at), **further}} for at in places]
+    edits = [edit_at(kind, at, **further) for at in places]
     return Remedy("several", "keep the values without their graphs", "safe", note, {"edits": edits})
 
 

@@ -6,13 +6,13 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts, optimizer_with
+from graphdoc.evidence import Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, replacing, untying
-from graphdoc.program.proof import Proof, name_of, of_steps
+from graphdoc.program.proof import Proof, likely, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.story.wording import first_told, folded, listing, optimizer_of
@@ -55,38 +55,37 @@ moments), and a scheduler that was made for the old one has to be made again too
 
 def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
-    sources, optimizers = program.sources, program.optimizers
     return first_told(
-        program.signs,
-        ("held-stale", lambda s: _told(sources, optimizers, s)),
-        ("suspect-untied", lambda s: _untied(sources, optimizers, program.parameters, s)),
-        ("weights-parted", lambda s: _parted(sources, optimizers, s)),
+        program,
+        ("held-stale", _told),
+        ("suspect-untied", _untied),
+        ("weights-parted", _parted),
     )
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    name = optimizer_of(optimizers, sign)
-    own = name_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    change = replacing(sources, making, sign.parameters) if making is not None else None
-    later = rebuilt(sources, making, sign.parameters) if making is not None and change is None else None
+def _told(program: Program, sign: Sign) -> Finding:
+    name = optimizer_of(program.optimizers, sign)
+    own = name_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    change = replacing(program.sources, making, sign.parameters) if making is not None else None
+    later = rebuilt(program.sources, making, sign.parameters) if making is not None and change is None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
         if (at := change or later) is not None:
-            frame = bindings.frame_of(sources, making.file, at)
-            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
+            frame = bindings.frame_of(program.sources, making.file, at)
+            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold"))
             if change in making.behind:
-                remedies += _remedy(sources, making, at, own, whose)
-            elif later is not None and (statement := made_again(sources, making)):
+                remedies += _remedy(program.sources, making, at, own, whose)
+            elif later is not None and (statement := made_again(program.sources, making)):
                 args = {"place": place(frame), "statement": statement}
                 title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
                 remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
-        spans.append(span("related" if spans else "cause", making.frame(sources), label, sources))
+        spans.append(span("related" if spans else "cause", making.frame(program.sources), label))
     spans += span_of(
-        "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds", sources
+        "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )
     what = "holds what the model no longer has"
     why = (
@@ -111,58 +110,56 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
 
 
-def _untied(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _untied(program: Program, sign: Sign) -> Finding | None:
     """The optimizer was given the whole model while two parameters of it were one; a statement behind has parted
     them."""
-    name = name_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    held = {p.name for p in parameters if sign.optimizer in p.owners}
-    found = untying(sources, making, sign.parameters) if making is not None else None
+    name = name_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    held = {p.name for p in program.parameters if sign.optimizer in p.owners}
+    found = untying(program.sources, making, sign.parameters) if making is not None else None
     if making is None or found is None:
         return None
     change, mine = found
-    trained = [p.name for p in parameters if p.requires_grad and not p.buffer and p.name.split(".")[0] == _root(mine)]
+    trained = [
+        p.name for p in program.parameters if p.requires_grad and not p.buffer and p.name.split(".")[0] == _root(mine)
+    ]
     if any(n not in held and n not in mine for n in trained):
         return None  # not given as a whole
-    whose = folded(mine)
-    frame = bindings.frame_of(sources, making.file, change)
+    whose, them = folded(mine), "it" if len(mine) == 1 else "them"
+    frame = bindings.frame_of(program.sources, making.file, change)
     return Finding(
-        0.93,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.93),
         f"`{name}` does not hold {whose}: when it was made, weights were tied",
         "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
         "of the other afterwards is in no optimizer and keeps its values.",
         (
-            span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
-            span("related", making.frame(sources), f"`{name}` gets the parameters that exist here", sources),
-            *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
+            span("cause", frame, f"gives the model a parameter that `{name}` does not hold"),
+            span("related", making.frame(program.sources), f"`{name}` gets the parameters that exist here"),
+            *span_of("consumed", sign.stack, "gives a gradient to the new parameter"),
         ),
-        remedies=tuple(_remedy(sources, making, change, name, whose)),
+        remedies=tuple(_remedy(program.sources, making, change, name, whose)),
         because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
-        f"{'it' if len(mine) == 1 else 'them'}, and nothing has changed {'it' if len(mine) == 1 else 'them'}",
+        f"{them}, and nothing has changed {them}",
     )
 
 
-def _parted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _parted(program: Program, sign: Sign) -> Finding:
     """What was one parameter of two names is two since a load, and both are stepped."""
     names, at = listing([f"`{n}`" for n in sign.facts["names"]]), innermost_user(sign.stack)
-    call = bindings.call_at(sources, at)
+    call = bindings.call_at(program.sources, at)
     remedies = []
     if at is not None and is_method_call(call, "load_state_dict"):
         args = {"place": place(at), "name": "assign", "value": "False"}
         note = "the load copies the numbers into the parameter that both names stand for"
         remedies.append(Remedy("set_keyword", "load without `assign=True`", "unsafe", note, args))
     return Finding(
-        0.93,
-        "likely",  # that they were one and are two is seen; that they were to stay one is not
+        *likely(0.93),  # that they were one and are two is seen; that they were to stay one is not
         f"`assign=True` parts tied weights: {names}",
         "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
-        (span("cause", at, "gives each name its own parameter", sources),) if at is not None else (),
+        span_of("cause", at, "gives each name its own parameter"),
         remedies=tuple(remedies),
         because=f"before this load {names} were one parameter; at the first step of "
-        f"{optimizer_of(optimizers, sign)} it held one for each",
+        f"{optimizer_of(program.optimizers, sign)} it held one for each",
     )
 
 

@@ -15,7 +15,7 @@ from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choi
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.proof import first_sign, name_of
+from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word, with_items
@@ -102,18 +102,17 @@ _WHY = {
 
 def recognise(program: Program) -> Finding | None:
     """What gets gradients, and is to learn by what the run or the source says, lies in no optimizer that is alive."""
-    sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
     return first_told(
-        program.signs,
-        ("unregistered", lambda s: unregistered.not_registered(sources, optimizers, s)),
-        ("flagged-buffer", lambda s: unregistered.flagged_buffer(sources, optimizers, s)),
-        ("made-anew", lambda s: unregistered.made_anew(sources, s)),
-        ("kept-result", lambda s: unregistered.kept_result(sources, optimizers, s)),
-        ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
-        (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
-        ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
-        *((kind, lambda s: _unheld(sources, optimizers, parameters, s)) for kind in _UNHELD),
-        ("ungiven", lambda s: ungiven.in_no_optimizer(sources, optimizers, parameters, s)),
+        program,
+        ("unregistered", unregistered.not_registered),
+        ("flagged-buffer", unregistered.flagged_buffer),
+        ("made-anew", unregistered.made_anew),
+        ("kept-result", unregistered.kept_result),
+        ("empty-group", _used_up),
+        (BYPASSED, unregistered.bypassed),
+        ("suspect-ungiven", _ungiven),
+        *((kind, _unheld) for kind in _UNHELD),
+        ("ungiven", ungiven.in_no_optimizer),
     ) or _wrongly_given(program)
 
 
@@ -122,10 +121,10 @@ def _wrongly_given(program: Program) -> Finding | None:
     nothing: its iterator was used up, or the module's layers lie in plain containers."""
     past = first_sign(program.signs, READ_PAST)
     if past is not None:
-        return _read_past(program.sources, program.optimizers, past)
+        return _read_past(program, past)
     sources, frame, sign = program.sources, program.raised_at, first_sign(program.signs, "passed-by")
     if sign is not None:
-        return ungiven.given_another(sources, program.optimizers, program.parameters, sign)
+        return ungiven.given_another(program, sign)
     if program.message("optimizer-empty") is None:
         return None
     given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
@@ -135,7 +134,6 @@ def _wrongly_given(program: Program) -> Finding | None:
     if used is None:
         return unregistered.none_registered(sources, frame, given)
     return ungiven.nothing_left(
-        sources,
         used,
         frame,
         f"`{used.name}` is an exhausted iterator: the optimizer gets nothing of `{used.module}`",
@@ -144,43 +142,38 @@ def _wrongly_given(program: Program) -> Finding | None:
     )
 
 
-def _ungiven(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _ungiven(program: Program, sign: Sign) -> Finding | None:
     return (
-        ungiven.never_handed(sources, optimizers, parameters, sign)
-        or ungiven.written_nowhere(sources, sign)
-        or ungiven.unfrozen_late(sources, optimizers, parameters, sign)
-        or ungiven.made_late(sources, optimizers, sign)
-        or ungiven.part_left_out(sources, optimizers, parameters, sign)
-        or ungiven.beside_in_layer(sources, optimizers, parameters, sign)
-        or ungiven.other_names(sources, optimizers, parameters, sign)
-        or _in_training_mode(sources, optimizers, parameters, sign)
+        ungiven.never_handed(program, sign)
+        or ungiven.written_nowhere(program, sign)
+        or ungiven.unfrozen_late(program, sign)
+        or ungiven.made_late(program, sign)
+        or ungiven.part_left_out(program, sign)
+        or ungiven.beside_in_layer(program, sign)
+        or ungiven.other_names(program, sign)
+        or _in_training_mode(program, sign)
     )
 
 
-def _in_training_mode(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _in_training_mode(program: Program, sign: Sign) -> Finding | None:
     """Of a whole module beside the optimizer's: the program puts both into training mode in one function."""
-    ready = sign.facts.get("loaded") or _comes_trained(sources)
-    found = None if ready else _switched_beside(sources, parameters, sign.parameters)
+    ready = sign.facts.get("loaded") or _comes_trained(program.sources)
+    found = None if ready else _switched_beside(program.sources, program.parameters, sign.parameters)
     if found is None:
         return None
     mode, switched, beside = found
     owner = bindings.dotted(switched)
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
-        0.9,
-        "likely",  # that nobody trains it is seen; that somebody should is the reading of the source
+        *likely(0.9),  # that nobody trains it is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}, though `{owner}` is in training mode",
         f"{whose} keeps the values that it began with. The function that puts `{owner}` into training mode does "
         f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
         (
-            *ungiven.ungiven_places(sources, optimizers, sign, whose),
-            span("related", mode, f"`{owner}` is put into training mode beside `{beside}`", sources),
+            *ungiven.ungiven_places(program, sign, whose),
+            span("related", mode, f"`{owner}` is put into training mode beside `{beside}`"),
         ),
-        remedies=tuple(_remedies(sources, optimizers, sign, [f"{owner}.parameters()"])),
+        remedies=tuple(_remedies(program, sign, [f"{owner}.parameters()"])),
         because=ungiven.unused_gradients(sign, whose),
     )
 
@@ -215,96 +208,83 @@ def _switched_beside(
     return None
 
 
-def _unheld(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _unheld(program: Program, sign: Sign) -> Finding | None:
     own = [str(w) for w in sign.facts.get("weights", ())]
     of_module = not own or any("." in w for w in own)  # a loop over its parameters has another name for each
-    if gradients_are_read(sources) if of_module else any(gradient_is_read(sources, w) for w in own):
+    if gradients_are_read(program.sources) if of_module else any(gradient_is_read(program.sources, w) for w in own):
         return None  # who looks at them may have them for that; who updates by hand need not do so at each step
     if sign.kind == "unheld-fresh" and (
-        _comes_trained(sources)
-        or is_left_by_choice(sources, optimizers, sign.parameters)
-        or (sign.facts["place"] == "drawn" and not all(is_initialised(sources, p) for p in sign.parameters))
+        _comes_trained(program.sources)
+        or is_left_by_choice(program.sources, program.optimizers, sign.parameters)
+        or (sign.facts["place"] == "drawn" and not all(is_initialised(program.sources, p) for p in sign.parameters))
     ):
         return None  # a random projection is drawn as well, and meant to stay
-    remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
+    remedies = tuple(_remedies(program, sign, _lacking(sign.parameters, program.parameters)))
     if sign.facts.get("place") == "added":  # who means them to stay has a norm that grows all the same
         remedies = tuple(replace(r, open=r.open or "whether they are to learn, is for you to say") for r in remedies)
     if sign.kind != "unheld-weight":
-        return _wanted(sources, optimizers, parameters, sign, remedies)
-    name = optimizer_of(optimizers, sign)
+        return _wanted(program, sign, remedies)
+    name = optimizer_of(program.optimizers, sign)
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.9),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
-        ungiven.ungiven_places(sources, optimizers, sign, weights),
+        ungiven.ungiven_places(program, sign, weights),
         remedies=remedies,
         because=ungiven.unused_gradients(sign, folded(sign.parameters)),
     )
 
 
-def _wanted(
-    sources: SourceTexts,
-    optimizers: list[Optimizer],
-    parameters: list[Parameter],
-    sign: Sign,
-    remedies: tuple[Remedy, ...],
-) -> Finding:
+def _wanted(program: Program, sign: Sign, remedies: tuple[Remedy, ...]) -> Finding:
     """These gradients, which no optimizer uses, are waited for; or nothing but an optimizer would use them."""
-    name = optimizer_of(optimizers, sign)
-    whose = folded(sign.parameters, beside=(p.name for p in parameters if p.owners))
+    name = optimizer_of(program.optimizers, sign)
+    whose = folded(sign.parameters, beside=(p.name for p in program.parameters if p.owners))
     why, said = _WHY[sign.facts.get("place", sign.kind)]
     return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that somebody should is not
+        *likely(0.9),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}, {why}",
         f"{opening(name)} was not given them, so no step changes them. If they are to stay as they are, "
         "`requires_grad_(False)` says so.",
         (
-            *ungiven.ungiven_places(sources, optimizers, sign, whose),
-            *span_of("related", sign.other, f"bounds the gradients of {whose}", sources),
+            *ungiven.ungiven_places(program, sign, whose),
+            *span_of("related", sign.other, f"bounds the gradients of {whose}"),
         ),
         remedies=remedies,
         because=f"{ungiven.unused_gradients(sign, whose)}; {said}",
     )
 
 
-def _read_past(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _read_past(program: Program, sign: Sign) -> Finding:
     """Measured: no loss depends on these. They lie around what is read by itself, in a forward that never runs."""
     parts = [name.split(".")[:-1] for name in sign.parameters]
     whole = ".".join(p[0] for p in itertools.takewhile(lambda p: len({*p}) == 1, zip(*parts, strict=False)))
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     what = f"`{whole}`" if whole else "what holds them"
     inner = innermost_user(sign.stack)
     around = (f for f in sign.stack if f.user and inner is not None and f.function != inner.function)
-    handed = [f for f in around if f".{whole.rpartition('.')[2]}." in code_at(sources, f)]
+    handed = [f for f in around if f".{whole.rpartition('.')[2]}." in code_at(program.sources, f)]
     return Finding(
-        0.9,
-        "likely",  # that no loss depends on them is measured; that one should is not
+        *likely(0.9),  # that no loss depends on them is measured; that one should is not
         f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} no gradient: the forward of {what} never runs",
         f"{opening(name)} holds them. A weight inside of {what} is read by itself, so what its forward would add to it "
         "is in no loss. Call the module, or make the weight that is read of all of its parts.",
         (
-            *span_of("cause", sign.stack, f"reads a weight inside of {what}, past its forward", sources),
-            *(span("cause", f, "hands it over", sources) for f in handed[-1:]),
-            *span_of("related", sign.other, "reaches none of them", sources),
+            *span_of("cause", sign.stack, f"reads a weight inside of {what}, past its forward"),
+            *(span("cause", f, "hands it over") for f in handed[-1:]),
+            *span_of("related", sign.other, "reaches none of them"),
         ),
         because=f"at {sign.count} steps they were moved and no loss moved; no module inside of {what} was called",
     )
 
 
-def _used_up(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
+def _used_up(program: Program, sign: Sign) -> Finding | None:
     """A group of the optimizer was made from an iterator that something else had gone through before."""
-    name = name_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    name = name_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None:
         return None
-    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
+    at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
     groups = [
         value
         for node in each(call, ast.Dict)
@@ -313,11 +293,10 @@ def _used_up(
     ]
     if len(groups) == sign.facts.get("groups"):
         groups = [groups[i] for i in sign.facts["empty"]]
-    found = [o for value in groups if (o := one_shot(sources, parameters, at, value)) is not None]
+    found = [o for value in groups if (o := one_shot(program.sources, program.parameters, at, value)) is not None]
     if len(found) != 1:
         return None
     return ungiven.nothing_left(
-        sources,
         found[0],
         at,
         f"`{found[0].name}` is an exhausted iterator: `{name}` is given nothing of "
@@ -337,10 +316,10 @@ def _lacking(names: list[str], parameters: list[Parameter]) -> list[str]:
     return names if len(names) <= MOST_NAMED else []
 
 
-def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, lacking: list[str]) -> list[Remedy]:
+def _remedies(program: Program, sign: Sign, lacking: list[str]) -> list[Remedy]:
     """Give the optimizer what these expressions give, where its own function knows them."""
-    name = name_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    name = name_of(program.optimizers, sign)
+    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None or not lacking:
         return []
     target = bindings.text_of(making.statement.targets[0])
@@ -352,7 +331,10 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, lac
         return []
     bases = {".".join(text.split(".")[: 2 if text.startswith("self.") else 1]) for text in lacking}
     bound = {base: binding_behind(making, base) for base in bases}
-    if any(s is None and not bindings.assignments(sources, making.frame(sources), b) for b, s in bound.items()):
+    if any(
+        s is None and not bindings.assignments(program.sources, making.frame(program.sources), b)
+        for b, s in bound.items()
+    ):
         return []
     behind = [s for s in bound.values() if s is not None]
     anchor: ast.stmt = max(behind, key=lambda s: s.lineno, default=making.statement)
@@ -362,9 +344,13 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, lac
     whole = lacking[0].removesuffix(".parameters()")
     what = f"the parameters of `{whole}`" if of_module else listing(f"`{text}`" for text in lacking)
     statement = f'{name}.add_param_group({{"params": {params}}})'
-    args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
+    args = {"place": place(bindings.frame_of(program.sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters) if of_module else what}"
-    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args, _open(sources, optimizers))]
+    return [
+        Remedy(
+            "add_statement", f"give `{name}` {what}", "unsafe", note, args, _open(program.sources, program.optimizers)
+        )
+    ]
 
 
 def _open(sources: SourceTexts, optimizers: list[Optimizer]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, place, span_of
+from graphdoc.program.proof import likely
+from graphdoc.program.spans import innermost_user, span_of
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import without_subscripts
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -54,7 +54,7 @@ of one more model.""",
 
 def recognise(program: Program) -> Finding | None:
     """What was loaded is the module's own, taken before a change, and the program does not change it by this name."""
-    return first_told(program.signs, ("restored-itself", lambda s: _told(program, s)))
+    return first_told(program, ("restored-itself", _told))
 
 
 def _told(program: Program, sign: Sign) -> Finding | None:
@@ -68,22 +68,19 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
     return Finding(
-        0.92,
-        Proof.STEPS.where(False),  # that nothing is restored is seen; that a copy was meant is not
+        *likely(0.92),  # that nothing is restored is seen; that a copy was meant is not
         f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy",
         f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well.",
         (
-            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters", sources),
-            *span_of("consumed", sign.stack, "copies each tensor into itself", sources),
+            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
+            *span_of("consumed", sign.stack, "copies each tensor into itself"),
         ),
-        remedies=(
-            Remedy(
-                "deepcopy_expression",
-                "keep a copy of the state",
-                "unsafe",
-                "the load brings back the numbers from when the state was taken",
-                {"place": place(taken)},
-            ),
+        remedies=remedy_at(
+            taken,
+            "deepcopy_expression",
+            "keep a copy of the state",
+            "unsafe",
+            "the load brings back the numbers from when the state was taken",
         ),
         because=f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
         f"({folded(sign.parameters)})",

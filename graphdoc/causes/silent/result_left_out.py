@@ -8,14 +8,14 @@ import re
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, edit_at
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import first_sign
+from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
@@ -98,7 +98,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     if late:
         title = f"terms that are added to `{name}` after `backward()` train nothing"
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
-        edits = [{"kind": "delete_statement", "args": {"place": place(call)}}, {"kind": "add_statement", "args": added}]
+        edits = [edit_at("delete_statement", call), {"kind": "add_statement", "args": added}]
         remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
         if loop_of(sources, bound) != loop_of(sources, call):
             remedies.clear()  # it would run once for each term
@@ -113,8 +113,8 @@ def _beside_the_loss(program: Program) -> Finding | None:
         if late
         else f"`{name}` adds terms to `{loss}`, and `backward()` runs on `{loss}`: no gradient contains these terms.",
         (
-            span("cause", call, f"differentiates `{loss}`" + " before the sum" * late, sources),
-            span("cause", made, "adds what no backward call goes through", sources),
+            span("cause", call, f"differentiates `{loss}`" + " before the sum" * late),
+            span("cause", made, "adds what no backward call goes through"),
         ),
         remedies=tuple(remedies),
         because=f"at {sign.count} steps the terms beside `{loss}`, differentiated by themselves, had a gradient for "
@@ -137,14 +137,13 @@ def _dropped(program: Program) -> Finding | None:
     edit = {"place": place(frame_of(sources, function.apply.file, call)), "name": given} if call is not None else {}
     note = f"`{function.name}.backward` runs, and what it adds trains what it is applied to"
     return Finding(
-        0.9,
-        "likely",  # that its backward never runs is seen; that it should is what a Function is written for
+        *likely(0.9),  # that its backward never runs is seen; that it should is what a Function is written for
         f"the result of `{function.name}` is {'never read' if name else 'dropped'}: its backward never runs",
         "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
         "graph it is not.",
         (
-            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped", sources),
-            *span_of("related", sign.other, f"does not go through `{function.name}`", sources),
+            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped"),
+            *span_of("related", sign.other, f"does not go through `{function.name}`"),
         ),
         remedies=(Remedy("bind_result", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
         because=f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned",
@@ -181,14 +180,13 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
     names = [*_owned(program, sign, bound)] or sign.parameters
     whose, one = folded(names), len(names) == 1
     return Finding(
-        0.8,
-        "likely",  # that nothing is made of the result is seen; what was to be made of it is not
+        *likely(0.8),  # that nothing is made of the result is seen; what was to be made of it is not
         f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}",
         f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
         "name is bound again or its function ends, so no loss depends on their parameters.",
         (
-            span("cause", bound, f"bound to `{name}`, and no statement reads this value", program.sources),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
+            span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
         remedies=_collected(program.sources, bound, name),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
@@ -210,7 +208,7 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
     if not read_behind(sources, head, over.id):
         return ()
     edits = [
-        {"kind": "add_statement", "args": {"place": place(at), "statement": text, "before": before}}
+        edit_at("add_statement", at, statement=text, before=before)
         for at, text, before in (
             (head, f"{fresh} = []", True),
             (bound, f"{fresh}.append({name})", False),
@@ -228,14 +226,13 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
 def _told(program: Program, sign: Sign) -> Finding:
     whose, name = folded(sign.parameters), optimizer_of(program.optimizers, sign)
     return Finding(
-        0.6,
-        "likely",  # that no loss depends on them is measured; that one should is not
+        *likely(0.6),  # that no loss depends on them is measured; that one should is not
         f"no loss depends on {whose}, which {name} is to train",
         f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
         "never get a gradient. Add it to the loss, or leave them out of the optimizer.",
         (
-            *span_of("cause", sign.stack, "computed here, and no loss is made of it", program.sources),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
+            *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )

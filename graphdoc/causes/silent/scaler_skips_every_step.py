@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign, SourceTexts
+from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Trouble, kind_of
 from graphdoc.program.number_limits import frame_of
@@ -53,10 +53,10 @@ def recognise(program: Program) -> Finding | None:
     sign, trouble = first_sign(program.signs, "nonfinite"), program.trouble
     if sign is None or not sign.facts.get("scaler") or (trouble is not None and kind_of(trouble)):
         return None
-    return _told(program.sources, sign, trouble)
+    return _told(sign, trouble)
 
 
-def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding | None:
+def _told(sign: Sign, trouble: Trouble | None) -> Finding | None:
     birth = (trouble.born or trouble.turned) if trouble is not None else None
     step = frame_of(sign.facts["scaler"].get("stack"))
     begun = birth.place if birth is not None else None
@@ -65,11 +65,10 @@ def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding 
     if not places:
         return None
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         PAGE.title,
         f"{starved(sign).capitalize()}. At so small a scale the scaling is not the reason: the loss itself gives "
         "gradients that are nan or inf.",
-        tuple(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
+        tuple(span("related" if i else "cause", frame, label) for i, (frame, label) in enumerate(places)),
         because="the scaler lowers its scale at each step that it leaves out, and none has helped",
     )

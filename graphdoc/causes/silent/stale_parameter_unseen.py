@@ -11,7 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite, Saved
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.in_place_write import move_behind
@@ -69,7 +69,7 @@ def recognise(program: Program) -> Finding | None:
     sign, found = program.evidence.as_if, program.overwrite
     if sign is None:
         over = first_sign(program.signs, SAVED_OVER)
-        return _measured(program, over) if over is not None else None
+        return _measured(over) if over is not None else None
     if sign.facts.get("hidden"):
         return _hidden(program, sign)
     if sign.kind != "stale-parameter" or found is None or found.fault not in (Fault.STEPPED, Fault.COVERED_UP):
@@ -98,7 +98,6 @@ def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
 def _hidden(program: Program, sign: Sign) -> Finding | None:
     """A write through ``.data``, which a second run has seen happen."""
     found = program.overwrite
-    sources = program.sources
     writer, stale = innermost_user(sign.other), next(iter(program.evidence.stale), None)
     node = program.node(stale.node) if stale is not None else None
     if writer is None:
@@ -106,19 +105,13 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "parameters"
     callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
     spans = (
-        span(
-            "cause",
-            writer,
-            f"`{sign.facts['hidden']}()` writes after the forward, and PyTorch does not notice",
-            sources,
-        ),
-        *(span("cause", f, "the values are overwritten in this call", sources) for f in callers[-1:]),
-        *(span_of("created", node.stack, "this forward used the old values", sources) if node else ()),
-        *span_of("failed", sign.stack, "multiplies old activations with new parameters", sources),
+        span("cause", writer, f"`{sign.facts['hidden']}()` writes after the forward, and PyTorch does not notice"),
+        *(span("cause", f, "the values are overwritten in this call") for f in callers[-1:]),
+        *(span_of("created", node.stack, "this forward used the old values") if node else ()),
+        *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
     )
     return Finding(
-        0.97,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.97),
         f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
         "backward",
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
@@ -132,21 +125,20 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-def _measured(program: Program, sign: Sign) -> Finding:
+def _measured(sign: Sign) -> Finding:
     """What the forward has saved is overwritten, whoever holds that memory: a slot that layers take turns in."""
-    whose, sources = folded(sign.parameters), program.sources
+    whose = folded(sign.parameters)
     made = [Frame(**f) for f in sign.facts["made"]]
     return Finding(
-        0.96,
-        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        *likely(0.96),  # that it is another gradient is measured; that it is none on purpose is not
         f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
         "A forward has saved this memory for its backward, and it is written before backward reads it. The write does "
         "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "
         "reads them, or give each layer memory of its own.",
         (
-            *span_of("cause", sign.stack, "writes to memory that a forward has saved", sources),
-            *span_of("created", made, "saves it for backward", sources),
-            *span_of("failed", sign.other, "reads what was written since", sources),
+            *span_of("cause", sign.stack, "writes to memory that a forward has saved"),
+            *span_of("created", made, "saves it for backward"),
+            *span_of("failed", sign.other, "reads what was written since"),
         ),
         because=f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the "
         "same bit for bit, and the gradient another",
@@ -161,5 +153,5 @@ def _may_move(found: Overwrite, sign: Sign) -> bool:
 def _causes(program: Program, found: Overwrite) -> list[Span]:
     """The step, and the forward that ran before it."""
     at = scene(program, found)
-    step, forwards = stepped_and_before(program.sources, found, at.lines[:2] if at is not None else ())
+    step, forwards = stepped_and_before(found, at.lines[:2] if at is not None else ())
     return step + forwards

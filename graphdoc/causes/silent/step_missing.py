@@ -94,11 +94,11 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
     spans = [
-        *span_of("cause", sign.stack, f"{whose}; {follows}", sources),
-        *span_of("related", sign.other, "and they are thrown away here", sources),
+        *span_of("cause", sign.stack, f"{whose}; {follows}"),
+        *span_of("related", sign.other, "and they are thrown away here"),
     ]
     if waiting is not None:  # whether it is due yet, no run that ends before tells
-        spans.append(span("related", waiting, "this step never ran", sources))
+        spans.append(span("related", waiting, "this step never ran"))
     remedies = []
     own = None
     if frame is not None and program_name:
@@ -147,10 +147,10 @@ def _handed_another(program: Program, sign: Sign, taken: Event, given: Frame) ->
         f"Where a step of {name} is written, the name means {theirs}. That one steps once more, and the gradients of "
         f"{whose} are thrown away.",
         (
-            span("cause", given, f"hands over {theirs}", sources),
-            *span_of("related", taken.stack, f"steps {theirs}", sources),
-            *span_of("related", sign.stack, f"gradients for {name}; no step of it follows", sources),
-            *span_of("related", sign.other, "and they are thrown away here", sources),
+            span("cause", given, f"hands over {theirs}"),
+            *span_of("related", taken.stack, f"steps {theirs}"),
+            *span_of("related", sign.stack, f"gradients for {name}; no step of it follows"),
+            *span_of("related", sign.other, "and they are thrown away here"),
         ),
         remedies=(Remedy("use_instead", f"hand over `{own}`", "unsafe", f"{name} updates {whose}", args),),
         because=f"the gradients of {whose} were thrown away at least {sign.count} times, and {name} never stepped",

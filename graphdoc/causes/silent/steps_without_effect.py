@@ -10,8 +10,8 @@ from graphdoc.evidence import UNDONE, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, innermost_user, span, span_of
+from graphdoc.program.proof import Proof, likely, name_of
+from graphdoc.program.spans import code_at, innermost_user, span_of
 from graphdoc.source.paths import is_name, only
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
@@ -51,9 +51,7 @@ model.load_state_dict(best)""",
 
 def recognise(program: Program) -> Finding | None:
     """The parameters had their old bits again before the next step; or the rate was zero at every step."""
-    return first_told(
-        program.signs, (UNDONE, lambda s: _taken_back(program, s)), ("rate-zero", lambda s: _at_rest(program, s))
-    )
+    return first_told(program, (UNDONE, _taken_back), ("rate-zero", _at_rest))
 
 
 def _taken_back(program: Program, sign: Sign) -> Finding:
@@ -62,14 +60,13 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     whole = bindings.statement_at(program.sources, at)
     code = bindings.text_of(whole) if isinstance(whole, ast.Assign | ast.Expr) else code_at(program.sources, at)
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         f"`{code}` undoes each step of {name}",
         f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
         "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
         (
-            *span_of("cause", sign.stack, "gives the parameters their old numbers again", program.sources),
-            *span_of("related", sign.other, "moves them", program.sources),
+            *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
+            *span_of("related", sign.other, "moves them"),
         ),
         remedies=(
             Remedy(
@@ -88,12 +85,11 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     schedule = _schedule(program, name_of(program.optimizers, sign))
     spans = (
-        *((span("cause", schedule, "multiplies the learning rate by 0", program.sources),) if schedule else ()),
-        *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0", program.sources),
+        *span_of("cause", schedule, "multiplies the learning rate by 0"),
+        *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0"),
     )
     return Finding(
-        0.85,
-        "likely",  # that nothing has moved is seen; that a later step would not is not
+        *likely(0.85),  # that nothing has moved is seen; that a later step would not is not
         f"the learning rate of {name} is 0 at every step",
         f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made at "
         f"0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a warm-up "

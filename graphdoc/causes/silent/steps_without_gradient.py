@@ -8,7 +8,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import first_sign
+from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -68,7 +68,7 @@ def _explains(other: Sign, sign: Sign) -> bool:
 def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
-        return _never_called(program.sources, sign, name)
+        return _never_called(sign, name)
     if sign.facts.get("zeros"):
         return _zeros(program.sources, sign, name)
     reached = [str(n) for n in sign.facts.get("reaches") or ()]
@@ -76,14 +76,13 @@ def _told(program: Program, sign: Sign) -> Finding:
     others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
     whom = " and ".join(part for part in (folded(reached), others) if part)
     spans = (
-        *span_of("cause", sign.stack, "finds no gradient", program.sources),
-        *span_of("related", sign.other, f"gives gradients to {whom} alone", program.sources),
+        *span_of("cause", sign.stack, "finds no gradient"),
+        *span_of("related", sign.other, f"gives gradients to {whom} alone"),
     )
     whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
     return Finding(
-        0.5,
-        "likely",  # that nothing reaches them is seen; that something should is not
+        *likely(0.5),  # that nothing reaches them is seen; that something should is not
         f"{name} steps and never has a gradient: no loss reaches {whose}",
         f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
         "its steps change nothing.",
@@ -96,28 +95,26 @@ def _told(program: Program, sign: Sign) -> Finding:
 def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
     """Zeros were put into ``.grad`` by something else than a backward call."""
     unread = library_calls.unread_by_transforms(sources)
-    step = span_of("related" if unread else "cause", sign.stack, "finds zeros", sources)
+    step = span_of("related" if unread else "cause", sign.stack, "finds zeros")
     return Finding(
-        0.5,
-        "likely",  # that a loss was to depend on them is not seen
+        *likely(0.5),  # that a loss was to depend on them is not seen
         f"{name} steps by zeros: no backward call has made its gradients",
         "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
         "loss from the function's own argument.",
-        (*(span("cause", f, "does not read its first argument", sources) for f in unread[:3]), *step),
+        (*(span("cause", f, "does not read its first argument") for f in unread[:3]), *step),
         because=f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no "
         "backward call that was looked at has reached one of its parameters",
     )
 
 
-def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
+def _never_called(sign: Sign, name: str) -> Finding:
     """Losses are computed, and nobody differentiates one."""
     return Finding(
-        0.5,
-        "likely",  # that a loss was to be differentiated is not seen
+        *likely(0.5),  # that a loss was to be differentiated is not seen
         f"{name} steps and never has a gradient: no backward call is made",
         f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
         "its steps change nothing. Call `backward()` on the loss before the step.",
-        span_of("cause", sign.stack, "finds no gradient", sources),
+        span_of("cause", sign.stack, "finds no gradient"),
         because=f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, "
         "and none was differentiated",
         remedies=to_finish(

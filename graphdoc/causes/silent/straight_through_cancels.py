@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Frame, Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.evidence import Cut, Frame, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import last_word
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
     code="GD711",
@@ -66,8 +65,7 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "cancelled")
     if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
         return None  # what cancels is no sum: a value divided by its own size, perhaps
-    tell = _equal if sign.facts.get("equal") else _told
-    return tell(program.sources, program.optimizers, sign)
+    return (_equal if sign.facts.get("equal") else _told)(program, sign)
 
 
 def _of_itself(sources: SourceTexts, sign: Sign) -> tuple[str, str] | None:
@@ -114,10 +112,8 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
         f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
         "two is zero wherever the value goes, and the slope of a square is zero there.",
         (
-            *span_of("cause", sign.stack, "a value and its own copy: zero for every input", program.sources),
-            *span_of(
-                "related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}", program.sources
-            ),
+            *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
+            *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
         ),
         remedies=(Remedy("another_reference", "compare with a value from elsewhere", "display", note),),
         because=f"in {sign.count} backward calls both were equal in every element",
@@ -130,37 +126,35 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     if at is None or sign is None:
         return None
     names = cut.behind or sign.parameters
-    whose, get, they = folded(names), "gets" if len(names) == 1 else "get", "it" if len(names) == 1 else "they"
-    note = f"{whose} {'receives' if len(names) == 1 else 'receive'} the gradient of the sum through `{value}`"
+    whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")
+    note = f"{whose} {receive} the gradient of the sum through `{value}`"
     return Finding(
-        0.97,
-        "likely",  # that no gradient comes through is seen; that one should is what such a sum is written for
+        *likely(0.97),  # that no gradient comes through is seen; that one should is what such a sum is written for
         f"an estimator detaches both its parts: {whose} {get} no gradient",
         f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
         "too.",
         (
-            span("cause", at, "is to carry the gradient, and is detached", program.sources),
-            *span_of("related", sign.stack, f"sends nothing to {whose}", program.sources),
+            span("cause", at, "is to carry the gradient, and is detached"),
+            *span_of("related", sign.stack, f"sends nothing to {whose}"),
         ),
         remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
-        because=f"at {sign.count} steps {whose} {'was' if len(names) == 1 else 'were'} moved and the loss moved, and "
-        f"{they} got no gradient",
+        because=f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient",
         covers="GD3",
     )
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+def _told(program: Program, sign: Sign) -> Finding:
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []
     if inner is not None and outer is not None and inner.extent != outer.extent:
-        title = f"detach `{code_at(sources, inner)}`"
+        title = f"detach `{code_at(program.sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
-        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", sources),
-        *span_of("related", sign.other, _sends(sign, whose), sources),
+        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
+        *span_of("related", sign.other, _sends(sign, whose)),
     )
     return Finding(
         0.94,
@@ -173,19 +167,19 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
 
 
-def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _equal(program: Program, sign: Sign) -> Finding:
     """Both sides are made of the same parameters in the same way, further up: a ratio of a policy and itself."""
-    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     outer = innermost_user(sign.stack)
-    node = bindings.expression_at(sources, outer)
+    node = bindings.expression_at(program.sources, outer)
     remedies = []
     if outer is not None and isinstance(node, ast.BinOp):
-        old = bindings.frame_of(sources, outer.file, node.right)
+        old = bindings.frame_of(program.sources, outer.file, node.right)
         note = f"the gradient of {whose} is then that of `{bindings.text_of(node.left)}`"
         title = f"detach `{bindings.text_of(node.right)}`"
         open_ = "which of the two is to be a constant, is for you to say"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
-    code = code_at(sources, outer)
+    code = code_at(program.sources, outer)
     return Finding(
         0.94,
         _confidence(sign),
@@ -193,8 +187,8 @@ def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fin
         "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
         "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
         (
-            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal", sources),
-            *span_of("related", sign.other, _sends(sign, whose), sources),
+            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
+            *span_of("related", sign.other, _sends(sign, whose)),
         ),
         remedies=tuple(remedies),
         because=_seen(sign, whose),

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_limits import shortened
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import span, span_of
+from graphdoc.program.spans import span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -60,12 +60,11 @@ def _told(program: Program, sign: Sign) -> Finding:
     made = shortened(program.sources, sign.parameters)
     step = f"adds less than half the gap to the next {dtype} number"
     spans = (
-        *((span("cause", made, f"{dtype} from here on", program.sources),) if made else ()),
-        *span_of("related" if made else "cause", sign.stack, step, program.sources),
+        *span_of("cause", made, f"{dtype} from here on"),
+        *span_of("related" if made else "cause", sign.stack, step),
     )
     return Finding(
-        0.9,
-        Proof.STEPS.confidence,
+        *Proof.STEPS.at(0.9),
         f"{dtype} rounds the updates of {whose} away",
         f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. Keep "
         "the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 copy.",

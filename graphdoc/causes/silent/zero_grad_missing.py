@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
-from graphdoc.program.proof import name_of, of_steps, signs
+from graphdoc.program.proof import likely, name_of, of_steps, signs
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import in_this_order, innermost_user, place, span_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
@@ -55,10 +55,10 @@ _OTHER_LOSS = (
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     told = first_told(
-        program.signs,
-        ("never-cleared", lambda s: _told(program, s)),
-        ("left-over", lambda s: _left_over(program, s)),
-        ("used-twice", lambda s: _used_twice(program, s)),
+        program,
+        ("never-cleared", _told),
+        ("left-over", _left_over),
+        ("used-twice", _used_twice),
     )
     # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
     # that was the same all the time, and that nothing else keeps.
@@ -71,14 +71,11 @@ def _told(program: Program, sign: Sign) -> Finding:
     part = [Frame(**f) for f in sign.facts.get("clear", ())]
     adds = "not cleared: each step uses the earlier ones too" if name.startswith("`") else "never cleared: they add up"
     spans = (
-        *span_of("cause", part, f"clears other parameters of {name} alone", program.sources),
+        *span_of("cause", part, f"clears other parameters of {name} alone"),
         *span_of(
-            "related" if part else "cause",
-            sign.stack,
-            "adds to the gradients that the step before has used already",
-            program.sources,
+            "related" if part else "cause", sign.stack, "adds to the gradients that the step before has used already"
         ),
-        *span_of("related", sign.other, f"{name} uses the sum", program.sources),
+        *span_of("related", sign.other, f"{name} uses the sum"),
     )
     return Finding(
         0.95,
@@ -102,16 +99,15 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     if in_this_order(clear, sign.other, sign.stack):
         return None  # cleared for both losses, of which the first step had one alone
     return Finding(
-        0.95,
-        "likely",  # what each step uses is seen; that the other loss is not to train them is not
+        *likely(0.95),  # what each step uses is seen; that the other loss is not to train them is not
         f"{name} also uses the gradients of another optimizer's loss",
         f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
         "`backward()` adds to what is there.",
         (
-            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}", program.sources),
-            *span_of("related", clear, f"clears {name}", program.sources),
-            *span_of("related", sign.other, "fills the same gradients again", program.sources),
-            *span_of("related", step, f"{name} uses the sum", program.sources),
+            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
+            *span_of("related", clear, f"clears {name}"),
+            *span_of("related", sign.other, "fills the same gradients again"),
+            *span_of("related", step, f"{name} uses the sum"),
         ),
         remedies=tuple(_remedies(program, sign, step, early=True)),
         because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
@@ -128,16 +124,15 @@ def _used_twice(program: Program, sign: Sign) -> Finding:
     )
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
-        0.95,
-        "likely",  # what each step uses is seen; that the second is not to use all of it is not
+        *likely(0.95),  # what each step uses is seen; that the second is not to use all of it is not
         f"{name} steps again by gradients that it has used" if one else f"{name} uses the gradients of one loss twice",
         "A step has used them already, and nothing clears them before the next `backward()`, which adds to what is "
         "there.",
         (
-            *span_of("cause", sign.stack, "adds to what the step before has used", program.sources),
-            *span_of("related", clear, f"clears {name}, once for several steps", program.sources),
-            *span_of("related", [] if one else sign.other, "computes what that step uses", program.sources),
-            *span_of("related", step, f"{name} uses the sum", program.sources),
+            *span_of("cause", sign.stack, "adds to what the step before has used"),
+            *span_of("related", clear, f"clears {name}, once for several steps"),
+            *span_of("related", [] if one else sign.other, "computes what that step uses"),
+            *span_of("related", step, f"{name} uses the sum"),
         ),
         remedies=tuple(_remedies(program, sign, step, early=not one)),
         because=f"before {sign.count} steps, between others that begin anew, backward found the gradients of "
