@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -257,6 +258,14 @@ class Folded:
     def home(self, node: int) -> int:
         """The part that a node lies in; -1 where it lies in none."""
         return self.homes[node] if 0 <= node < len(self.homes) else -1
+
+    def below(self, parts: Collection[int]) -> set[int]:
+        """The other parts that these take values of."""
+        return {lower for upper, lower, _ in self.edges if upper in parts}.difference(parts)
+
+    def taking(self, parts: Collection[int]) -> set[int]:
+        """The other parts that take values of these."""
+        return {upper for upper, lower, _ in self.edges if lower in parts}.difference(parts)
 
 
 @dataclass

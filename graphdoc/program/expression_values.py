@@ -21,6 +21,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, user_line
 from graphdoc.source.effects import calls_method
+from graphdoc.source.expressions import is_full
 from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import bare_call, covers, is_name, is_path, key, last_word, only, pairs, spelled
 from graphdoc.source.places import Place
@@ -34,6 +35,10 @@ _PLAIN = frozenset(
     | {"numpy", "deque", "defaultdict", "OrderedDict", "Counter", "enumerate", "range", "items", "values", "keys"}
 )
 _DEEPEST = 3
+_NO_TENSOR = (
+    *(ast.Constant, ast.Dict, ast.List, ast.Set, ast.Tuple, ast.ListComp, ast.SetComp, ast.DictComp),
+    *(ast.GeneratorExp, ast.JoinedStr, ast.Compare, ast.Lambda),
+)
 
 
 def can_detach(program: Program, at: Frame) -> bool:
@@ -220,21 +225,7 @@ def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value
         return all(_may_be_tensor(sources, file, inside, v, depth) for v in (value.body, value.orelse))
     if isinstance(value, ast.Call):
         return not builds_object(sources, value) and _calls_for_tensor(sources, file, value, depth)
-    return not isinstance(
-        value,
-        ast.Constant
-        | ast.Dict
-        | ast.List
-        | ast.Set
-        | ast.Tuple
-        | ast.ListComp
-        | ast.SetComp
-        | ast.DictComp
-        | ast.GeneratorExp
-        | ast.JoinedStr
-        | ast.Compare
-        | ast.Lambda,
-    )
+    return not isinstance(value, _NO_TENSOR)
 
 
 def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: int) -> bool:
@@ -378,10 +369,7 @@ def _whole(node: ast.expr) -> ast.expr | None:
     """A tensor, also as ``h[:]`` or ``h[...]``; None for what has no name or is a part."""
     if isinstance(node, ast.Subscript):
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        every = [isinstance(k, ast.Slice) and not (k.lower or k.upper or k.step) for k in keys]
-        dots = [isinstance(k, ast.Constant) and k.value is ... for k in keys]
-        if all(a or b for a, b in zip(every, dots, strict=True)):
-            node = node.value
+        node = node.value if all(map(is_full, keys)) else node
     return node if is_path(node) else None
 
 

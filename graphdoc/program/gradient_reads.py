@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
@@ -18,6 +18,7 @@ from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
     bare_call,
     covers,
+    detached,
     is_attribute,
     is_constant,
     is_in_place,
@@ -29,7 +30,6 @@ from graphdoc.source.paths import (
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import iterated, own_nodes
 
 _MODULES = ("autograd", "func", "torch")
@@ -76,19 +76,13 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
         gradient (``p.grad``). Where the call stands in no statement that reads it: the place of ``p.grad.data`` itself,
         an empty name, and that expression. None where the gradient is read with its graph.
     """
-    root = bindings.tree_at(sources, at)
     if at is None:
         return None
-    for node in each(root, ast.Assign):
-        if len(node.targets) != 1 or node.lineno != at.line:
+    for node in each(bindings.tree(sources, at.file), ast.Assign):
+        value, bare = node.value, detached(node.value)
+        if len(node.targets) != 1 or node.lineno != at.line or not is_attribute(bare, "grad"):
             continue
-        value = node.value
-        bare = value.func if isinstance(value, ast.Call) and not value.args else value
-        if not is_attribute(bare, "data", "detach"):
-            continue
-        if not is_attribute(bare.value, "grad"):
-            continue
-        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare.value)
+        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare)
         for frame in reversed(stack):
             if frame.in_function_of(at) and frame.line > at.line:
                 call = bindings.call_at(sources, frame)
@@ -161,8 +155,7 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
     own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
-    source = source_at(sources, frame)
-    return [(f, v) for f, v in own if not isinstance(source.node_statement(Place.of(f)), ast.AugAssign)]
+    return [(f, v) for f, v in own if not isinstance(statement_at(sources, f), ast.AugAssign)]
 
 
 def first_derivative(
@@ -234,8 +227,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
     call: above that line, or in a function that is called behind the backward call before it is kept again."""
     file, name = str(sign.facts["file"]), str(sign.facts["name"])
-    root = bindings.tree(sources, file)
-    source = Source(file, sources.get(file, ""))
+    root, source = bindings.tree(sources, file), Source(file, sources.get(file, ""))
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
@@ -261,7 +253,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
 
 def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keeping: Any) -> set[Any]:
     """The functions of a class that run between a backward call and the next call of the one that keeps."""
-    methods = {m.name: m for m in within.body if isinstance(m, ast.FunctionDef)}
+    methods = bindings.methods_of(within)
     reached = {name: _reached(methods, name) for name in methods}
     for frame in reversed(sign.stack):
         calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if isinstance(n, ast.Call)]
@@ -302,9 +294,7 @@ def _last_text(node: ast.expr) -> str:
 
 def _is_plain(value: ast.expr) -> bool:
     """Whether a value is taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``."""
-    if isinstance(value, ast.Call) and last_word(value.func) == "detach" and isinstance(value.func, ast.Attribute):
-        value = value.func.value
-    return bool(bindings.dotted(value))
+    return bool(bindings.dotted(detached(value) or value))
 
 
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:

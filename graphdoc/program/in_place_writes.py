@@ -163,12 +163,6 @@ def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
     return found is not None and any(n.attr == "grad" for n in each(found[1], ast.Attribute))
 
 
-def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
-    """Whether a loop stands around this place in its own function."""
-    source, owner = source_at(sources, frame), statement_at(sources, frame)
-    return owner is not None and source.node_loop(owner) is not None
-
-
 def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list[str]:
     """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
     last = _last(name)

@@ -237,18 +237,9 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     scope = bindings.scope_at(sources, at)
     if not name:
         return False
-    return any(
-        isinstance(n, ast.Call)
-        and n.lineno > at.line
-        and paths.last_word(n.func) == "Parameter"
-        and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
-        for n in own_nodes(scope)
-    )
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    data = bindings.argument(call, 0, "data")
-    return [data] if data is not None else []
+    later = [n for n in own_nodes(scope) if isinstance(n, ast.Call) and n.lineno > at.line]
+    given = [bindings.argument(n, 0, "data") for n in later if paths.last_word(n.func) == "Parameter"]
+    return any(bindings.text_of(part) == name for a in given for part in each(a, ast.expr))
 
 
 def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
@@ -280,10 +271,8 @@ def _frozen(node: ast.stmt) -> str:
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
-    for cls in bindings.every_node(sources, file):
-        if not isinstance(cls, ast.ClassDef):
-            continue
-        methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
+    for cls in each(bindings.tree(sources, file), ast.ClassDef):
+        methods = bindings.methods_of(cls)
         if "train" not in methods:
             continue
         for statement in each(methods["train"], ast.stmt):
@@ -416,8 +405,6 @@ def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[
 # Whether parameters were certainly switched on before a step, and nothing but one class's ``train()`` can have
 # switched them off again.
 
-Range = tuple[str, int, int]
-
 
 @dataclass(frozen=True)
 class Unfrozen:
@@ -444,8 +431,11 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
         train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
         if on < 0:
             continue
-        known = [_range(override.file, override.cls), *(_range(frame.file, s) for s in passed[: on + 1])]
-        if train is None or any(not _within(off, known) for off in _switching_off(sources)):
+        known = [
+            override.frame(sources, override.cls),
+            *(bindings.frame_of(sources, frame.file, s) for s in passed[: on + 1]),
+        ]
+        if train is None or any(not any(off.on_lines_of(k) for k in known) for off in _switching_off(sources)):
             return None
         return Unfrozen(switched(passed[on], True), bindings.frame_of(sources, frame.file, passed[on]), train)
     return None
@@ -472,7 +462,7 @@ def _is_train(statement: ast.stmt) -> bool:
     return mode is None or paths.is_constant(mode, True)
 
 
-def _switching_off(sources: SourceTexts) -> Iterator[Range]:
+def _switching_off(sources: SourceTexts) -> Iterator[Frame]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file, node in bindings.everywhere(sources):
         if isinstance(node, ast.Assign):
@@ -481,16 +471,7 @@ def _switching_off(sources: SourceTexts) -> Iterator[Range]:
             call = paths.bare_call(node)
             named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
         if named and switches(node) is not True:
-            yield _range(file, node)
-
-
-def _range(file: str, node: ast.AST) -> Range:
-    line = int(getattr(node, "lineno", 0))
-    return file, line, int(getattr(node, "end_lineno", None) or line)
-
-
-def _within(inner: Range, known: list[Range]) -> bool:
-    return any(file == inner[0] and first <= inner[1] and inner[2] <= last for file, first, last in known)
+            yield bindings.frame_of(sources, file, node)
 
 
 # What is unfrozen behind an optimizer that was made of what required gradients then.
@@ -544,5 +525,4 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 
 def _lists_parameters(node: ast.expr) -> bool:
-    called = [n.func.attr for n in each(node, ast.Call) if is_method_call(n)]
-    return "parameters" in called or "named_parameters" in called
+    return any(is_method_call(n, "parameters", "named_parameters") for n in each(node, ast.Call))

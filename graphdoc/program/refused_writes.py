@@ -15,7 +15,7 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, each, is_method_call, receiver_of, walked
+from graphdoc.source.module import Loop, each, given_to, is_method_call, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     covers,
@@ -94,7 +94,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     value = bare_call(owner)
     if value is not None and last_word(value.func) in _FILLS:
         return True
-    loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
+    loops = source.node_loops(owner)
     return min(asked) <= owner.lineno or any(covers(loop, line) for loop in loops for line in asked)
 
 
@@ -157,14 +157,11 @@ def _is(node: ast.expr, base: str) -> bool:
 
 def _entries(value: ast.expr) -> list[ast.expr]:
     """What a list or dictionary that is written out begins with."""
-    if isinstance(value, ast.List):
-        return value.elts
-    if isinstance(value, ast.ListComp):
-        return [value.elt]
-    if isinstance(value, ast.Dict):
-        return value.values
-    if isinstance(value, ast.DictComp):
-        return [value.value]
+    match value:
+        case ast.List(elts=entries) | ast.Dict(values=entries):
+            return entries
+        case ast.ListComp(elt=entry) | ast.DictComp(value=entry):
+            return [entry]
     return []
 
 
@@ -405,14 +402,11 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
-    for node in bindings.every_node(sources, frame.file):
-        if not isinstance(node, ast.stmt) or node.lineno != frame.line:
-            continue
-        if isinstance(node, ast.Assign | ast.AugAssign):
-            return node.value
-        if (call := bare_call(node)) is not None and call.args:
-            return ast.Tuple(call.args, ast.Load())
-    return None
+    node = bindings.statement_at(sources, frame)
+    if isinstance(node, ast.Assign | ast.AugAssign):
+        return node.value
+    call = bare_call(node)
+    return ast.Tuple(call.args, ast.Load()) if call is not None and call.args else None
 
 
 def _read(value: ast.AST) -> list[str]:
@@ -421,8 +415,7 @@ def _read(value: ast.AST) -> list[str]:
         of = receiver_of(value)
         if last_word(value.func) in _NUMBERS:
             return []
-        given = [*value.args, *(k.value for k in value.keywords)]
-        return [r for part in (*given, *([of] if of is not None else ())) for r in _read(part)]
+        return [r for part in (*given_to(value), *([of] if of is not None else ())) for r in _read(part)]
     if isinstance(value, ast.Name | ast.Attribute):
         path = bindings.dotted(value)
         words = path.split(".")
@@ -435,10 +428,8 @@ _LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
 
 def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
-    adds = any(
-        n.lineno == frame.line and isinstance(n.op, ast.Add | ast.Sub) and is_name(n.target, name)
-        for n in each(bindings.tree(sources, frame.file), ast.AugAssign)
-    )
+    node = bindings.statement_at(sources, frame)
+    adds = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub) and is_name(node.target, name)
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 
 
@@ -498,13 +489,8 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
         value: ast.expr | None = statement.value
     elif isinstance(statement, ast.AugAssign):
         target, value = statement.target, statement.value
-    elif is_method_call(call := getattr(statement, "value", None)):
-        method = call.func.attr
-        in_place = is_in_place(method)
-        target, value = call.func.value, ast.Tuple(list(call.args), ast.Load())
-        if not in_place:
-            return None, set()
-        ast.copy_location(value, call)
+    elif is_method_call(call := getattr(statement, "value", None)) and is_in_place(call.func.attr):
+        target, value = call.func.value, ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
     else:
         return None, set()
     target = without_subscripts(target)
@@ -525,10 +511,7 @@ def _names_with_graph(node: ast.AST) -> set[str]:
         return {node.attr} | _names_with_graph(node.value)
     if isinstance(node, ast.Name):
         return {node.id}
-    found: set[str] = set()
-    for child in ast.iter_child_nodes(node):
-        found |= _names_with_graph(child)
-    return found
+    return {name for child in ast.iter_child_nodes(node) for name in _names_with_graph(child)}
 
 
 def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:

@@ -158,6 +158,12 @@ def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
     return source_at(sources, frame).node_loop(statement) if statement is not None else None
 
 
+def loops_around(sources: SourceTexts, frame: Frame) -> list[Loop]:
+    """The loops of the function around a place, innermost first."""
+    statement = statement_at(sources, frame)
+    return source_at(sources, frame).node_loops(statement) if statement is not None else []
+
+
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     """Whether a ``for`` goes through ``range`` and reads nothing of what it goes through: so many times the same."""
     node = statement_at(sources, loop)
@@ -298,6 +304,11 @@ def frames(value: object) -> list[Frame]:
         if isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("line"), int):
             found.append(Frame(**{k: v for k, v in entry.items() if k in known}))
     return found
+
+
+def innermost_at(value: object) -> Frame | None:
+    """The last of such frames; None for none."""
+    return next(reversed(frames(value)), None)
 
 
 # Parts of a graph that `torch.compile` has made one node of: what is compiled together is freed together.

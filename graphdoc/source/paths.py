@@ -91,6 +91,12 @@ def is_attribute(node: ast.AST | None, *names: str) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and node.attr in names
 
 
+def detached(node: ast.AST | None) -> ast.expr | None:
+    """What is cut off here: ``x`` of ``x.detach()`` and of ``x.data``; None for anything else."""
+    cut = node.func if isinstance(node, ast.Call) and not node.args else node
+    return cut.value if is_attribute(cut, "detach", "data") else None
+
+
 def is_constant(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
     """Whether an expression is this very constant written out: ``1`` is not ``True``."""
     return isinstance(node, ast.Constant) and type(node.value) is type(value) and node.value == value
