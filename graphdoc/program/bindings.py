@@ -265,6 +265,12 @@ def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int |
     return taken.index(name) if name in taken else None
 
 
+def given_as(sources: SourceTexts, frame: Frame, caller: Frame, name: str) -> ast.expr | None:
+    """What the call at ``caller`` gives to the function around ``frame`` as its argument ``name``."""
+    position = position_of_argument(sources, frame, name)
+    return argument(call_at(sources, caller), position, name) if position is not None else None
+
+
 def function_head(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The first line of the function around a frame, as it is written: ``def forward(self, t, x):``."""
     function = function_at(sources, frame)

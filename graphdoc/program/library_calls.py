@@ -56,8 +56,7 @@ def unread_by_transforms(sources: SourceTexts) -> list[Frame]:
     found: list[Frame] = []
     for call in library_calls(sources, "grad", "grad_and_value"):
         given = argument(call_at(sources, call), 0, "func")
-        root = tree(sources, call.file)
-        for node in walked(root):
+        for node in walked(tree(sources, call.file)):
             named = isinstance(node, ast.FunctionDef) and isinstance(given, ast.Name) and node.name == given.id
             if (not named and node is not given) or not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue

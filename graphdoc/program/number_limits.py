@@ -11,7 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
 from graphdoc.program.spans import innermost_at
-from graphdoc.source.module import Source, is_method_call, values_of
+from graphdoc.source.module import Source, given_to, is_method_call, values_of
 from graphdoc.source.paths import is_set, last_word, only
 from graphdoc.source.scopes import is_torchs
 
@@ -272,7 +272,7 @@ def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]
     out: list[ast.Call] = []
     call: ast.expr = value
     while isinstance(call, ast.Call):
-        given = [*call.args, *(k.value for k in call.keywords)]
+        given = given_to(call)
         name = call.func.attr if is_method_call(call) else ""
         asked = name in SHORT and name in _TURNS
         named = [k.value for k in call.keywords if k.arg is not None and k.arg.endswith("dtype")]

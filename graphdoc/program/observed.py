@@ -9,18 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from graphdoc.evidence import (
-    Cut,
     Event,
     Evidence,
     Frame,
     Holder,
     Node,
     OlderEdge,
-    Optimizer,
-    Package,
-    Parameter,
     Raised,
-    Sign,
     SourceTexts,
     Stale,
     Step,
@@ -220,44 +215,16 @@ class Program:
     """What is known of one run. Answers are worked out when they are first asked for, from the evidence alone."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
+        self.evidence, self.sources = evidence, evidence.sources
+        self.nodes = evidence.nodes
+        """The nodes of the failing graph that matter."""
+        self.cuts = evidence.cuts
+        """Where chains of gradients end."""
+        self.signs = evidence.signs
+        """What was seen without an error."""
+        self.parameters, self.optimizers, self.packages = evidence.parameters, evidence.optimizers, evidence.packages
 
     # -- what it is made of ------------------------------------------------------------------------------------------
-
-    @property
-    def sources(self) -> SourceTexts:
-        """The text of each file of the run."""
-        return self.evidence.sources
-
-    @property
-    def nodes(self) -> list[Node]:
-        """The nodes of the failing graph that matter."""
-        return self.evidence.nodes
-
-    @property
-    def cuts(self) -> list[Cut]:
-        """Where chains of gradients end."""
-        return self.evidence.cuts
-
-    @property
-    def signs(self) -> list[Sign]:
-        """What was seen without an error."""
-        return self.evidence.signs
-
-    @property
-    def parameters(self) -> list[Parameter]:
-        """The parameters and buffers."""
-        return self.evidence.parameters
-
-    @property
-    def optimizers(self) -> list[Optimizer]:
-        """The optimizers."""
-        return self.evidence.optimizers
-
-    @property
-    def packages(self) -> list[Package]:
-        """The installed packages whose code took part."""
-        return self.evidence.packages
 
     def node(self, ident: int) -> Node | None:
         """The node with this id, or None."""

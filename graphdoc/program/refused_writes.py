@@ -19,6 +19,7 @@ from graphdoc.source.module import Loop, each, given_to, is_method_call, receive
 from graphdoc.source.paths import (
     bare_call,
     covers,
+    entries_of,
     is_in_place,
     is_name,
     key,
@@ -27,7 +28,6 @@ from graphdoc.source.paths import (
     without_subscripts,
     words,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, is_read_later, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
@@ -40,15 +40,11 @@ _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type
 def entry_written(sources: SourceTexts, frame: Frame) -> str:
     """The entry of a list or a dictionary that the statement writes into: ``s[t + 1]`` of ``s[t + 1][:, 0] = v``; empty
     where it writes into no such thing."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if owner is None:
         return ""
     value = bare_call(owner)
-    written: list[ast.expr] = list(targets_of(owner))
-    if is_method_call(value):
-        written = [value.func.value]
-    for node in written:
+    for node in [value.func.value] if is_method_call(value) else targets_of(owner):
         while isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
                 break  # the path as it is written names it
@@ -87,8 +83,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     asked = gradient_asked(sources, frame, path)
     if not asked:
         return False
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if owner is None:
         return False
     value = bare_call(owner)
@@ -101,8 +96,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
     an argument, and then what it returns."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
         return False
     return read_behind(sources, frame, path)
@@ -111,8 +105,7 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function writes into a plain name of its own (``gate = bias[4:8]``; ``gate += 1``), and nothing reads
     it any more: the write is there for whom else it changes."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
         return False
@@ -134,7 +127,7 @@ def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:
     base = path.partition("[")[0]
     made = [value for _, value in bindings.assignments(sources, frame, base)]
     if base != path:
-        made = [v for value in made for v in _entries(value)]
+        made = [v for value in made for v in entries_of(value)]
         made += list(_put(sources, frame, base))
     calls = [_flagged(value) for value in made]
     return [bindings.frame_of(sources, frame.file, c) for c in calls if c is not None] if all(calls) else []
@@ -153,16 +146,6 @@ def _asks(node: ast.expr, base: str) -> bool:
 
 def _is(node: ast.expr, base: str) -> bool:
     return bindings.text_of(without_subscripts(node)) == base
-
-
-def _entries(value: ast.expr) -> list[ast.expr]:
-    """What a list or dictionary that is written out begins with."""
-    match value:
-        case ast.List(elts=entries) | ast.Dict(values=entries):
-            return entries
-        case ast.ListComp(elt=entry) | ast.DictComp(value=entry):
-            return [entry]
-    return []
 
 
 def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
@@ -230,11 +213,10 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
         return None
     used = innermost_user(node.stack)
-    source = bindings.source_at(program.sources, used) if used is not None else None
-    if used is None or source is None or not used.column:
+    if used is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
-    operands = dict.fromkeys(source.operands(used))
+    operands = dict.fromkeys(bindings.source_at(program.sources, used).operands(used))
     for name in operands:
         whole = _whole(program.sources, bound_before(program.sources, used, name))
         if whole is not None:
@@ -253,11 +235,10 @@ def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
 
 def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     """The tensor of which the parts are bound by the statement of this value; None where it binds no parts."""
-    source = bindings.source_at(sources, value) if value is not None else None
-    node = source.node_expression(Place.of(value)) if source is not None else None
-    if value is None or source is None or node is None:
+    node = bindings.expression_at(sources, value)
+    if value is None or node is None:
         return None
-    statement = source.node_owner(node)
+    statement = bindings.source_at(sources, value).node_owner(node)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if isinstance(statement, ast.For) and statement.iter is node:
         targets = [statement.target]
@@ -325,14 +306,10 @@ def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed 
     if len(own) < 2 or own[-1] - own[-2] != 1 or not target.parameter or target.local:
         return None
     frame, caller = stack[own[-1]], stack[own[-2]]
-    position = bindings.position_of_argument(sources, frame, target.path)
-    call = bindings.call_at(sources, caller)
+    call, given = bindings.call_at(sources, caller), bindings.given_as(sources, frame, caller, target.path)
     statement = bindings.statement_at(sources, caller)
-    if position is None or call is None or not isinstance(statement, ast.Expr):
+    if not isinstance(statement, ast.Expr) or bindings.text_of(statement.value) != bindings.text_of(call):
         return None
-    if ast.unparse(statement.value) != ast.unparse(call):
-        return None
-    given = bindings.argument(call, position, target.path)
     written = without_subscripts(given) if given is not None else None
     return Handed(caller, written.id) if isinstance(written, ast.Name) else None
 

@@ -174,6 +174,16 @@ def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
     return out
 
 
+def entries_of(value: ast.expr) -> list[ast.expr]:
+    """What stands for the entries of a list, tuple or dictionary that is written out, by a comprehension too."""
+    match value:
+        case ast.List(elts=entries) | ast.Tuple(elts=entries) | ast.Dict(values=entries):
+            return entries
+        case ast.ListComp(elt=entry) | ast.GeneratorExp(elt=entry) | ast.DictComp(value=entry):
+            return [entry]
+    return []
+
+
 def value_given(statement: ast.stmt, wanted: ast.expr) -> ast.expr | None:
     """The expression that a statement assigns to this target and to no other, if there is one."""
     for node in ast.walk(statement):
