@@ -16,6 +16,7 @@ from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import Loop, each, has, is_method_call, walked
 from graphdoc.source.paths import (
     covers,
+    is_constant,
     is_read,
     key,
     last_word,
@@ -297,13 +298,12 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
     names = bound_names(sources, frame)
-    root = bindings.tree(sources, frame.file)
     if len(names) < 2:
         return names
-    found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
-    for target, value in (pair for n in found for pair in pairs(n)):
+    statement = bindings.statement_at(sources, frame)
+    for target, value in pairs(statement) if statement is not None else ():
         if frame.lies_in(bindings.frame_of(sources, frame.file, value)):
-            return [bindings.text_of(target)] if bindings.text_of(target) in names else []
+            return [key(target)] if key(target) in names else []
     return []
 
 
@@ -493,11 +493,8 @@ def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list
 
 
 def _holds_one(value: ast.expr, paths: list[str]) -> bool:
-    if not isinstance(value, ast.IfExp):
-        return ast.unparse(value) in paths
-    sides = (value.body, value.orelse)
-    none = any(isinstance(s, ast.Constant) and s.value is None for s in sides)
-    return not none and any(ast.unparse(s) in paths for s in sides)
+    sides = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+    return not any(is_constant(s, None) for s in sides) and any(ast.unparse(s) in paths for s in sides)
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:

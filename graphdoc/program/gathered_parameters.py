@@ -12,11 +12,12 @@ from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.spans import user_line
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import each, given_to, has, is_method_call, receiver_of, walked
+from graphdoc.source.module import each, given_to, has, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
     covers,
+    is_constant,
     is_name,
     is_read,
     last_word,
@@ -435,8 +436,7 @@ def _makes_leaf(call: ast.Call) -> bool:
 
 def is_flagged(call: ast.Call) -> bool:
     """Whether what a call gives is to have a gradient: ``randn(3, requires_grad=True)``, ``x.requires_grad_()``."""
-    flagged = (k.value for k in call.keywords if k.arg == "requires_grad" and isinstance(k.value, ast.Constant))
-    return last_word(call.func) == "requires_grad_" or any(v.value is True for v in flagged)
+    return last_word(call.func) == "requires_grad_" or is_constant(keyword(call, "requires_grad"), True)
 
 
 # Where the input of a derivative was made, and under which name: followed from callee to caller as far as is seen.

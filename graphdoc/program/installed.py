@@ -22,8 +22,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import Moment, code_at, frames, innermost_user, node_loop_of, span, where
-from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import covers, is_set, last_word, plain_names, root_of
+from graphdoc.source.module import each, is_method_call, keyword, walked
+from graphdoc.source.paths import covers, is_constant, is_set, last_word, plain_names, root_of
 from graphdoc.source.scopes import imported
 
 MOST_FILES = 40
@@ -277,11 +277,9 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     from graphdoc.source.expressions import POSITIONS
 
     for node in each(scope, ast.Call):
-        name = last_word(node.func)
-        at = POSITIONS.get(name)
-        by_name = any(k.arg == "inplace" and getattr(k.value, "value", None) is True for k in node.keywords)
-        by_place = at is not None and len(node.args) > at and getattr(node.args[at], "value", None) is True
-        if by_name or by_place:
+        at = POSITIONS.get(last_word(node.func))
+        given = keyword(node, "inplace") or (node.args[at] if at is not None and len(node.args) > at else None)
+        if is_constant(given, True):
             yield node
 
 

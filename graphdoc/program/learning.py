@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import Function, each, is_method_call, receiver_of, values_of, walked
+from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, values_of, walked
 from graphdoc.source.scopes import own_nodes
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -103,8 +103,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
     """The lines of ``w -= …``, which bind nothing new."""
-    nodes = bindings.every_node(sources, file)
-    return {n.lineno for n in nodes if isinstance(n, ast.AugAssign) and bindings.dotted(n.target) == name}
+    return {n.lineno for n in each(bindings.tree(sources, file), ast.AugAssign) if bindings.dotted(n.target) == name}
 
 
 def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
@@ -119,10 +118,8 @@ def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Itera
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement there gives its value to one name."""
-    for node in each(bindings.tree(sources, frame.file), ast.Assign):
-        if node.lineno == frame.line:
-            return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
-    return False
+    node = bindings.statement_at(sources, frame)
+    return isinstance(node, ast.Assign) and not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
 
 
 def _may_lack_the_flag(program: Program, name: str) -> bool:
@@ -134,11 +131,10 @@ def _may_lack_the_flag(program: Program, name: str) -> bool:
 def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
     """Whether what is made there are whole numbers, which cannot require gradients, or asks for gradients already."""
     node = expression_at(sources, value)
-    return isinstance(node, ast.Call) and any(
-        (k.arg == "dtype" and bindings.dotted(k.value).rpartition(".")[2] in ("long", "int", "int64", "bool"))
-        or (k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and bool(k.value.value))
-        for k in node.keywords
-    )
+    if not isinstance(node, ast.Call):
+        return False
+    whole = paths.last_word(keyword(node, "dtype")) in ("long", "int", "int64", "bool")
+    return whole or paths.is_constant(keyword(node, "requires_grad"), True)
 
 
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:

@@ -10,11 +10,10 @@ from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree, trees
+from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
@@ -251,8 +250,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
         at: where it is to be written.
         calls: places of calls that are known to have been made on it.
     """
-    source = source_at(sources, at)
-    here = source.node_statement(Place.of(at))
+    source, here = source_at(sources, at), statement_at(sources, at)
     if here is None:
         return None
     for call in calls:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
+from itertools import takewhile
 
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
@@ -132,9 +133,8 @@ def keeping_calls(journal: Journal, node: Node, behind: set[str], failing: Event
 def kept_for_its_round(journal: Journal, calls: list[Event], behind: set[str]) -> bool:
     """Whether one of the calls had a reason of its own to keep it: another one went that way again before any step."""
     for kept in calls:
-        later = [e for e in journal.events if e.index > kept.index]
-        step = next((i for i, e in enumerate(later) if e.kind == "step"), len(later))
-        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later[:step]):
+        later = takewhile(lambda e: e.kind != "step", (e for e in journal.events if e.index > kept.index))
+        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later):
             return True
     return False
 

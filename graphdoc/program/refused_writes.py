@@ -15,11 +15,12 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, each, given_to, is_method_call, receiver_of, walked
+from graphdoc.source.module import Loop, each, given_to, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     covers,
     entries_of,
+    is_constant,
     is_in_place,
     is_name,
     key,
@@ -127,7 +128,7 @@ def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:
     base = path.partition("[")[0]
     made = [value for _, value in bindings.assignments(sources, frame, base)]
     if base != path:
-        made = [v for value in made for v in entries_of(value)]
+        made = [v for value in made if not isinstance(value, ast.Tuple) for v in entries_of(value)]
         made += list(_put(sources, frame, base))
     calls = [_flagged(value) for value in made]
     return [bindings.frame_of(sources, frame.file, c) for c in calls if c is not None] if all(calls) else []
@@ -161,7 +162,7 @@ def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
 def _flagged(value: ast.expr) -> ast.Call | None:
     """The call in an expression that makes a leaf with the flag; not a parameter."""
     while isinstance(value, ast.Call):
-        if any(k.arg == "requires_grad" and getattr(k.value, "value", None) is True for k in value.keywords):
+        if is_constant(keyword(value, "requires_grad"), True):
             return value if last_word(value.func) != "Parameter" else None
         inner = receiver_of(value)
         if last_word(value.func) == "requires_grad_" and not value.args and not value.keywords:

@@ -177,13 +177,8 @@ def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
 
 def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Frame) -> list[Frame]:
     """The loops of the functions that a chain of calls goes through, outermost first, down to the place ``last``."""
-    found: list[Frame] = []
-    for frame in calls:
-        loop = loop_of(sources, frame)
-        found += [loop] if loop is not None else []
-        if frame is last:
-            break
-    return found
+    until = next((i for i, f in enumerate(calls) if f is last), len(calls))
+    return [loop for f in calls[: until + 1] if (loop := loop_of(sources, f)) is not None]
 
 
 # Where several stacks part: the function in which a forward, a write and a backward call all stand.
@@ -371,14 +366,9 @@ def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Ev
 
     A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
     """
-    last = max(
-        (
-            e.sequence
-            for e in events
-            if event is not None and e.index < event.index and e.kind in ("backward", "grad", "step")
-        ),
-        default=-1,
-    )
+    ends = ("backward", "grad", "step")
+    before = [e.sequence for e in events if event is not None and e.index < event.index and e.kind in ends]
+    last = max(before, default=-1)
     nodes = [n for n in graph if any(f.user for f in n.stack)]
     fresh = [n.stack for n in nodes if n.sequence >= last]
     return (fresh or [n.stack for n in nodes]) + [c.stack for c in cuts if c.stack]

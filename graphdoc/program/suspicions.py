@@ -10,8 +10,18 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import detached, is_attribute, is_name, is_read, is_set, last_word, pairs, without_subscripts
+from graphdoc.source.module import each, has, is_method_call, is_within, keyword, walked
+from graphdoc.source.paths import (
+    detached,
+    is_attribute,
+    is_constant,
+    is_name,
+    is_read,
+    is_set,
+    last_word,
+    pairs,
+    without_subscripts,
+)
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -192,10 +202,7 @@ def _makes_leaf(node: ast.AST) -> bool:
         return any(last_word(n) in ("detach", "data") for n in each(node.func, ast.Attribute))
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
-    wanted = any(
-        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
-    )
-    if not wanted or not node.args:
+    if not is_constant(keyword(node, "requires_grad"), True) or not node.args:
         return False
     # The whole of it kept under a name may be what a network has computed.
     given = node.args[0]

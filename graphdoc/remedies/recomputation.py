@@ -240,7 +240,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
 def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
     out = sum_of_rounds(program, reuse)
-    call = innermost_user(reuse.failing.stack) if reuse.failing else None
+    call = user_line(reuse.failing)
     for frame in adding(program, reuse)[:1]:
         names = list(bound_names(program.sources, frame))
         loop = loop_of(program.sources, frame)
@@ -281,10 +281,9 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
 
 def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """Two calls on one root: ask once, or keep the graph of an inner grad call."""
-    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    frame, freeing = user_line(reuse.failing), user_line(reuse.freeing)
     if reuse.failing is None or frame is None:
         return ()
-    freeing = user_line(reuse.freeing)
     if reuse.failing.kind == "grad" and freeing is not None and freeing.line != frame.line:
         # Another line used the graph up: that is the call which has to keep it.
         frame = freeing
