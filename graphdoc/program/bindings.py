@@ -220,11 +220,8 @@ def methods_of(cls: ast.ClassDef | None) -> dict[str, ast.FunctionDef]:
 
 def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
-    found: list[Frame] = []
-    for file, node in everywhere(sources, ast.Call):
-        if last_word(node.func) in names:
-            found.append(frame_of(sources, file, node))
-    return found
+    calls = everywhere(sources, ast.Call)
+    return [frame_of(sources, file, node) for file, node in calls if last_word(node.func) in names]
 
 
 def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:

@@ -24,8 +24,8 @@ from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
-from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
-from graphdoc.source.module import each, given_to, has, is_method_call, walked
+from graphdoc.program.spans import Reached, code_at, frames, in_function, innermost, innermost_user, reached, user_line
+from graphdoc.source.module import Function, each, given_to, has, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
     detached,
@@ -122,15 +122,11 @@ def _written(sources: SourceTexts) -> list[Written]:
     """Every ``inference_mode`` in the sources."""
     out: list[Written] = []
     for file, node in everywhere(sources):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for d in node.decorator_list:
-                if MODE in ast.unparse(d):
-                    out.append((frame_of(sources, file, d, node.name), True, node, node.name))
+        if isinstance(node, Function):
+            out += [(frame_of(sources, file, d, node.name), True, node, node.name) for d in node.decorator_list]
         elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                if MODE in ast.unparse(item.context_expr):
-                    out.append((frame_of(sources, file, item.context_expr), False, node, ""))
-    return out
+            out += [(frame_of(sources, file, i.context_expr), False, node, "") for i in node.items]
+    return [w for w in out if MODE in code_at(sources, w[0])]
 
 
 def _covers(node: ast.AST, file: str, frame: Frame) -> bool:

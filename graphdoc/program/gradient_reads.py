@@ -27,6 +27,7 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     pairs,
+    plain_names,
     targets_of,
     without_subscripts,
 )
@@ -51,20 +52,15 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
     """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
     root = bindings.tree(sources, frame.file)
     added = {n.target for n in each(root, ast.AugAssign)}
-    places = [
-        (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
-        for node in _gradients(root)
-        if is_read(node) or node in added
-    ]
+    nodes = [node for node in _gradients(root) if is_read(node) or node in added]
+    places = ((bindings.frame_of(sources, frame.file, n, frame.function), bindings.text_of(n.value)) for n in nodes)
     return [found for found in places if found[0].lies_in(frame)]
 
 
 def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
     """The expressions ``x.grad`` in a piece of source."""
     for node in each(root, ast.Attribute):
-        if node.attr != "grad":
-            continue
-        if bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
+        if node.attr == "grad" and bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
             yield node
 
 
@@ -165,11 +161,8 @@ def first_derivative(
     wanted = _inputs(sources, here)
     for event in reversed(events_before_failure(events, failing_call)):
         frame = innermost_user(event.stack)
-        if event.kind != "grad" or not event.create_graph or frame is None:
-            continue
-        if frame.start == here.start:
-            continue
-        return frame if wanted and _inputs(sources, frame) == wanted else None
+        if event.kind == "grad" and event.create_graph and frame is not None and frame.start != here.start:
+            return frame if wanted and _inputs(sources, frame) == wanted else None
     return None
 
 
@@ -186,16 +179,10 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     scope = bindings.scope_at(sources, frame)
     if frame is None:
         return False
-    loops = {n.id for f in each(scope, ast.For) for n in each(f.target, ast.Name)}
+    loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
-    return any(
-        is_read(node)
-        and node.lineno > frame.line
-        and bindings.dotted(node.value)
-        and bindings.text_of(node.value) not in loops
-        and bindings.text_of(node.value).rpartition(".")[2] not in last
-        for node in _gradients(scope)
-    )
+    behind = [bindings.dotted(n.value) for n in _gradients(scope) if is_read(n) and n.lineno > frame.line]
+    return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.
@@ -353,11 +340,8 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     if any(_uncopied(n) for n in named):
         own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
         return [bindings.frame_of(sources, file, e) for e in own]
-    returned = []
-    for other in sources:
-        for node in each(bindings.tree(sources, other), ast.Return):
-            returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
-    return returned
+    returned = ((other, e) for other, n in bindings.everywhere(sources, ast.Return) for e in _uncopied(n))
+    return [bindings.frame_of(sources, other, e) for other, e in returned]
 
 
 def _puts_under(statement: ast.stmt, name: str) -> bool:

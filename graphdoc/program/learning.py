@@ -18,7 +18,7 @@ from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, values_of, walked
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -175,11 +175,8 @@ def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
 
 def unfreezing(sources: SourceTexts) -> list[Frame]:
     """The statements that switch ``requires_grad`` on."""
-    return [
-        bindings.frame_of(sources, file, node)
-        for file, node in bindings.everywhere(sources, ast.stmt)
-        if switches(node) is True
-    ]
+    every = bindings.everywhere(sources, ast.stmt)
+    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is True]
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:
@@ -369,33 +366,20 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
 
 def _flag_of(function: Function) -> bool:
     """Whether a function sets ``requires_grad`` to what it is given."""
-    given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-    values = [
-        v
-        for n in walked(function)
-        for v in (
-            [n.value] * any(paths.is_attribute(t, "requires_grad") for t in n.targets)
-            if isinstance(n, ast.Assign)
-            else n.args * (paths.last_word(n.func) == "requires_grad_")
-            if isinstance(n, ast.Call)
-            else []
-        )
-    ]
-    return any(isinstance(v, ast.Name) and v.id in given for v in values)
+    assigned = [n for n in each(function, ast.Assign) if any(paths.is_attribute(t, "requires_grad") for t in n.targets)]
+    called = [n for n in each(function, ast.Call) if paths.last_word(n.func) == "requires_grad_"]
+    values = [*(n.value for n in assigned), *(a for n in called for a in n.args)]
+    return any(isinstance(v, ast.Name) and v.id in parameters(function) for v in values)
 
 
 def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[Event]) -> Frame | None:
     """The last statement of the freezing one's function, behind it, below which one of these calls was made: whatever
     the freezing was for is done there. None where none was."""
     around = bindings.function_at(sources, freezing.at)
-    lines = [
-        f
-        for e in between
-        for f in e.stack
-        if f.user and f.file == freezing.at.file and f.line > max(freezing.at.line, freezing.at.end_line)
-        if (paths.covers(around, f.line) if around is not None else f.function == "<module>")
-    ]
-    return max(lines, key=lambda f: (f.line, f.column), default=None)
+    last = max(freezing.at.line, freezing.at.end_line)
+    users = [f for e in between for f in e.stack if f.user and f.file == freezing.at.file and f.line > last]
+    here = [f for f in users if (paths.covers(around, f.line) if around is not None else f.function == "<module>")]
+    return max(here, key=lambda f: (f.line, f.column), default=None)
 
 
 # Whether parameters were certainly switched on before a step, and nothing but one class's ``train()`` can have

@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.source.module import is_method_call, walked
-from graphdoc.source.paths import entries_of, is_name, last_word, only, pairs
+from graphdoc.source.paths import entries_of, is_name, last_word, only, pairs, sole_target
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
@@ -91,11 +91,8 @@ def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None
         if not part.isidentifier() or part in words:
             continue
         uses = [n for _, n in named if n.attr == part]
-        built = [
-            (file, n)
-            for file, n in nodes
-            if isinstance(n, ast.Assign) and any(t is u for t in n.targets for u in uses) and len(n.targets) == 1
-        ]
+        assigned = ((file, n, sole_target(n)) for file, n in nodes if isinstance(n, ast.Assign))
+        built = [(file, n) for file, n, target in assigned if any(target is u for u in uses)]
         if len(uses) == 1 and len(built) == 1:
             return part, bindings.frame_of(sources, *built[0])
     return None

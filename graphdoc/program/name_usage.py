@@ -51,9 +51,7 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     """
     root = tree(sources, place.file)
     values = {text_of(value) for value in values_of(root, argument)}
-    inside = [
-        n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
-    ]
+    inside = [n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or 0) <= place.end_line]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import read_behind
-from graphdoc.program.container_entries import statements
+from graphdoc.program.container_entries import statements, statements_at
 from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
@@ -380,11 +380,12 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
-    node = bindings.statement_at(sources, frame)
-    if isinstance(node, ast.Assign | ast.AugAssign):
-        return node.value
-    call = bare_call(node)
-    return ast.Tuple(call.args, ast.Load()) if call is not None and call.args else None
+    for node in statements_at(sources, frame):
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            return node.value
+        if (call := bare_call(node)) is not None and call.args:
+            return ast.Tuple(call.args, ast.Load())
+    return None
 
 
 def _read(value: ast.AST) -> list[str]:

@@ -295,18 +295,14 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
             *remedy_at(frame, "grad_of_all", title, "safe", note),
             *(replace(r, open=_SAME) if alike else r for r in _kept(program.sources, reuse, frame)),
         )
-    if reuse.counts_again and not reuse.adds_nothing:
-        return without_calls_on_terms(reuse)
-    if reuse.carries and not reuse.adds_nothing:
+    if not reuse.adds_nothing and (reuse.counts_again or reuse.carries):
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
-        return tuple(compute_again(program, reuse))
+        return without_calls_on_terms(reuse) if reuse.counts_again else tuple(compute_again(program, reuse))
     if reuse.same_line:
         # One statement in each round: without it there would be no backward call at all.
-        if newer := _put_beside(program.sources, frame):
-            return newer
-        some = asks_for_some(program.sources, reuse.failing)
-        kept = _kept(program.sources, reuse, frame) if some else ()
-        return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
+        kept = _kept(program.sources, reuse, frame) if asks_for_some(program.sources, reuse.failing) else ()
+        newer = _put_beside(program.sources, frame)
+        return newer or tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
     second, first = apart(reuse.failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 
