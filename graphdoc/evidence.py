@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -270,6 +270,14 @@ class Folded:
     def home(self, node: int) -> int:
         """The part that a node lies in; -1 where it lies in none."""
         return self.homes[node] if 0 <= node < len(self.homes) else -1
+
+    def below(self, parts: Collection[int]) -> set[int]:
+        """The other parts that these take values of."""
+        return {lower for upper, lower, _ in self.edges if upper in parts}.difference(parts)
+
+    def taking(self, parts: Collection[int]) -> set[int]:
+        """The other parts that take values of these."""
+        return {upper for upper, lower, _ in self.edges if lower in parts}.difference(parts)
 
 
 @dataclass

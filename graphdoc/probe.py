@@ -97,14 +97,7 @@ def question(evidence: Evidence) -> str:
         return ""
     sign = nonfinite(evidence.signs)
     if sign is not None:
-        scaler = sign.facts.get("scaler")
-        if scaler:
-            return f"probe:nonfinite:{scaler['from']}:only"  # before that, infinities are a scaler's way
-        if sign.facts.get("all"):
-            return "probe:nonfinite:0:all"
-        start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
-        settled = sign.facts.get("settled")
-        return f"probe:nonfinite:{start}" if settled is None else f"probe:nonfinite:{settled}:only"
+        return _of_bad_value(sign, evidence.seconds)
     if evidence.raised is None:
         return _of_one_that_went_on(evidence)
     if evidence.as_if is not None:
@@ -120,6 +113,17 @@ def question(evidence: Evidence) -> str:
     # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
     beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
+
+
+def _of_bad_value(sign: Sign, seconds: float) -> str:
+    """The mode for a run that has met a value that is not finite."""
+    scaler, settled = sign.facts.get("scaler"), sign.facts.get("settled")
+    if scaler:
+        return f"probe:nonfinite:{scaler['from']}:only"  # before that, infinities are a scaler's way
+    if sign.facts.get("all"):
+        return "probe:nonfinite:0:all"
+    start = 0 if seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
+    return f"probe:nonfinite:{start}" if settled is None else f"probe:nonfinite:{settled}:only"
 
 
 def _of_one_that_went_on(evidence: Evidence) -> str:

@@ -12,7 +12,7 @@ from graphdoc.program.custom_functions import asked_names
 from graphdoc.program.gradient_reads import gradients_within
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of
-from graphdoc.source.module import each
+from graphdoc.source.module import each, given_to
 from graphdoc.source.paths import plain_names
 
 # Why the gradient of a parameter is None where the program reads it: by the calls that could have filled it.
@@ -169,8 +169,7 @@ def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
     loop, call = node_loop_of(sources, frame), call_at(sources, frame)
     if loop is None or call is None:
         return False
-    given = [*call.args, *(k.value for k in call.keywords)]
-    read = {n.id for g in given for n in each(g, ast.Name)}
+    read = {n.id for g in given_to(call) for n in each(g, ast.Name)}
     bound = plain_names(loop, ast.Store)
     return not read & bound
 

@@ -13,8 +13,8 @@ from graphdoc.evidence import Frame, Package, Raised, Sign, SourceTexts
 from graphdoc.growth import grew_steadily
 from graphdoc.program.bindings import source_at
 from graphdoc.program.installed import Deed, deed_of
-from graphdoc.program.number_limits import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
-from graphdoc.program.spans import code_at
+from graphdoc.program.number_limits import POINT, Numbers, Singular, base, number_of, singular_point
+from graphdoc.program.spans import code_at, frames, innermost_at
 from graphdoc.source.expressions import factor_of, name_of, operand_of, position_of
 from graphdoc.source.paths import parse_expression
 
@@ -23,63 +23,36 @@ HUGE = 1e12
 """Magnitudes from which on a product or a sum is called an overflow in single and double precision."""
 HALF = ("float16", "bfloat16")
 
-_OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("log", ("log", "log2", "log10", "log1p", "logit", "xlogy", "special_xlog1py", "special_entr")),
-    ("sqrt", ("sqrt", "rsqrt")),
-    (
-        "division",
-        (
-            "div",
-            "reciprocal",
-            "true_divide",
-            "mean",
-            "nll_loss_forward",
-            "nll_loss2d_forward",
-            "remainder",
-            "fmod",
-            "floor_divide",
-            "addcdiv",
-        ),
+_GROUPS = {
+    "norm": (
+        "linalg_vector_norm norm _cdist_forward _cdist_backward _euclidean_dist",
+        r"VectorNorm|^Norm|Cdist|EuclideanDist|Dist|^Hypot",
     ),
-    ("std", ("std", "var", "std_mean", "var_mean")),
-    (
-        "exp",
-        (
-            "exp",
-            "exp2",
-            "expm1",
-            "sinh",
-            "cosh",
-            "softplus",
-            "logaddexp",
-            "special_expm1",
-            "i0",
-            "special_i1",
-            "special_erfcx",
-            "linalg_matrix_exp",
-        ),
+    "log": (
+        "log log2 log10 log1p logit xlogy special_xlog1py special_entr",
+        r"^(Log(2|10|1P|it)?|Xlogy|SpecialXlog1Py|SpecialEntr)Backward",
     ),
-    ("pow", ("pow", "float_power")),
-    ("arc", ("acos", "asin", "acosh", "atanh", "erfinv", "special_ndtri")),
-    ("ctc", ("_ctc_loss", "_cudnn_ctc_loss")),
-    ("softmax", ("_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "_logcumsumexp")),
-    ("eigen", ("linalg_eigh", "_linalg_eigh", "linalg_svd", "_linalg_svd", "linalg_eig", "_linalg_eigvals")),
-    ("norm", ("linalg_vector_norm", "norm", "_cdist_forward", "_cdist_backward", "_euclidean_dist")),
-)
-"""Groups of operators by the name that PyTorch's dispatcher gives them, in-place ones without their underscore."""
-_NODES = (
-    ("norm", r"VectorNorm|^Norm|Cdist|EuclideanDist|Dist|^Hypot"),
-    ("log", r"^(Log(2|10|1P|it)?|Xlogy|SpecialXlog1Py|SpecialEntr)Backward"),
-    ("sqrt", r"^R?[sS]qrtBackward"),
-    ("division", r"^(Div|Reciprocal|Mean|NllLoss|NllLoss2D|Addcdiv)Backward"),
-    ("std", r"^(Std|Var)(Mean)?Backward"),
-    ("exp", r"^(Exp|Exp2|Expm1|Sinh|Cosh|Softplus|I0|SpecialI1)Backward"),
-    ("pow", r"^Pow|FloatPower"),
-    ("arc", r"^(Acos|Asin|Acosh|Atanh|Erfinv)Backward"),
-    ("ctc", r"Ctc"),
-    ("softmax", r"(LogSoftmax|Softmax|Logsumexp|ScaledDotProduct\w*)Backward"),
-    ("eigen", r"Eig|Svd|Symeig"),
-)
+    "sqrt": ("sqrt rsqrt", r"^R?[sS]qrtBackward"),
+    "division": (
+        "div reciprocal true_divide mean nll_loss_forward nll_loss2d_forward remainder fmod floor_divide addcdiv",
+        r"^(Div|Reciprocal|Mean|NllLoss|NllLoss2D|Addcdiv)Backward",
+    ),
+    "std": ("std var std_mean var_mean", r"^(Std|Var)(Mean)?Backward"),
+    "exp": (
+        "exp exp2 expm1 sinh cosh softplus logaddexp special_expm1 i0 special_i1 special_erfcx linalg_matrix_exp",
+        r"^(Exp|Exp2|Expm1|Sinh|Cosh|Softplus|I0|SpecialI1)Backward",
+    ),
+    "pow": ("pow float_power", r"^Pow|FloatPower"),
+    "arc": ("acos asin acosh atanh erfinv special_ndtri", r"^(Acos|Asin|Acosh|Atanh|Erfinv)Backward"),
+    "ctc": ("_ctc_loss _cudnn_ctc_loss", r"Ctc"),
+    "softmax": (
+        "_softmax _log_softmax _safe_softmax logsumexp _logcumsumexp",
+        r"(LogSoftmax|Softmax|Logsumexp|ScaledDotProduct\w*)Backward",
+    ),
+    "eigen": ("linalg_eigh _linalg_eigh linalg_svd _linalg_svd linalg_eig _linalg_eigvals", r"Eig|Svd|Symeig"),
+}
+"""Groups of operators by the name that PyTorch's dispatcher gives them, in-place ones without their underscore, and by
+a pattern of the graph node's; the first whose pattern fits."""
 
 
 @dataclass(frozen=True)
@@ -130,18 +103,17 @@ class Birth:
     @property
     def place(self) -> Frame | None:
         """The user's expression: where the operation was called, in backward where its forward was."""
-        made = frame_of(self.facts.get("made")) if self.node and not self.inner else None
-        return made or frame_of(self.facts.get("stack"))
+        made = innermost_at(self.facts.get("made")) if self.node and not self.inner else None
+        return made or innermost_at(self.facts.get("stack"))
 
     @property
     def stack(self) -> list[Frame]:
-        frames = self.facts.get("made") if self.node and not self.inner else self.facts.get("stack")
-        return [f for f in (frame_of([x]) for x in frames or ()) if f is not None]
+        return frames(self.facts.get("made" if self.node and not self.inner else "stack"))
 
     @property
     def called(self) -> list[Frame]:
         """The frames of libraries that the user's expression called, down to the operation."""
-        return [f for f in (frame_of([x]) for x in self.facts.get("called") or ()) if f is not None]
+        return frames(self.facts.get("called"))
 
     @property
     def inputs(self) -> list[Numbers]:
@@ -167,17 +139,17 @@ class Birth:
     def group(self) -> str:
         """Which kind of function it is: ``log``, ``sqrt``, ``division`` …; empty for sums, products and the rest."""
         if self.node and not self.inner:
-            return next((g for g, pattern in _NODES if re.search(pattern, self.node)), "")
+            return next((g for g, (_, pattern) in _GROUPS.items() if re.search(pattern, self.node)), "")
         name = self.op[:-1] if self.op.endswith("_") else self.op
         if "scaled_dot_product" in name:
             return "softmax"
         name = name.removeprefix("_foreach_")
-        return next((g for g, names in _OPERATIONS if name in names), "")
+        return next((g for g, (names, _) in _GROUPS.items() if name in names.split()), "")
 
     @property
     def chosen(self) -> Frame | None:
         """The ``torch.where`` (or the like) that leaves this result out of the loss; backward only."""
-        return next((f for f in (frame_of(c.get("stack")) for c in self.facts.get("chosen") or ()) if f), None)
+        return next((f for f in (innermost_at(c.get("stack")) for c in self.facts.get("chosen") or ()) if f), None)
 
     @property
     def overflows(self) -> bool:
@@ -261,7 +233,7 @@ class Trouble:
     @property
     def call(self) -> list[Frame]:
         """The backward call or step at which it was met."""
-        return [f for f in (frame_of([x]) for x in self.look.get("call") or ()) if f is not None]
+        return frames(self.look.get("call"))
 
     @property
     def names(self) -> list[str]:
@@ -299,7 +271,7 @@ class Trouble:
     @property
     def grown_step(self) -> list[Frame]:
         """The step by the gradient that grew most; empty where none is known to have grown."""
-        return [f for f in (frame_of([x]) for x in self._most.get("step") or ()) if f is not None]
+        return frames(self._most.get("step"))
 
     @property
     def _most(self) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
+from graphdoc.source.module import Function, Loop, Source, each, given_to, parsed, walked
 from graphdoc.source.paths import covers, is_name, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
@@ -72,11 +72,8 @@ def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "")
 
 def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost ``def`` that contains the line."""
-    found: Function | None = None
-    for node in _definitions(root)[0]:
-        if covers(node, line) and (found is None or node.lineno >= found.lineno):
-            found = node
-    return found
+    around = [n for n in _definitions(root)[0] if covers(n, line)]
+    return max(reversed(around), key=lambda n: n.lineno, default=None)
 
 
 def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
@@ -201,48 +198,30 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
 
 
 def _assigned(root: ast.AST, name: str, deep: bool = True) -> list[tuple[ast.stmt, ast.expr]]:
-    found: list[tuple[ast.stmt, ast.expr]] = []
-    for node in walked(root) if deep else own_nodes(root):
-        targets: Iterable[ast.expr]
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
-            targets = (node.target,)
-        else:
-            continue
-        value = node.value
-        if value is not None and any(_binds(t, name) for t in targets):
-            found.append((node, value))
-    return found
+    kinds = ast.Assign | ast.AnnAssign | ast.AugAssign
+    found = [n for n in (walked(root) if deep else own_nodes(root)) if isinstance(n, kinds)]
+    return [(n, n.value) for n in found if n.value is not None and any(_is_path(t, name) for t in targets_of(n))]
 
 
-def _binds(target: ast.expr, name: str) -> bool:
-    if isinstance(target, ast.Tuple | ast.List):
-        return any(_binds(t, name) for t in target.elts)
-    if isinstance(target, ast.Starred):
-        return _binds(target.value, name)
-    return is_name(target, name) or (isinstance(target, ast.Attribute) and dotted(target) == name)
+def _is_path(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name | ast.Attribute) and dotted(target) == name
 
 
 def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of ``cls.name`` in the sources of the run; None where it is missing or not unique."""
-    found = [
-        (file, item)
-        for file, node in everywhere(sources, ast.ClassDef)
-        if node.name == cls
-        for item in node.body
-        if isinstance(item, ast.FunctionDef) and item.name == name
-    ]
-    return only(found)
+    classes = [(file, methods_of(node)) for file, node in everywhere(sources, ast.ClassDef) if node.name == cls]
+    return only([(file, methods[name]) for file, methods in classes if name in methods])
+
+
+def methods_of(cls: ast.ClassDef | None) -> dict[str, ast.FunctionDef]:
+    """The methods of a class by their names; none without a class."""
+    return {n.name: n for n in (cls.body if cls is not None else ()) if isinstance(n, ast.FunctionDef)}
 
 
 def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
-    found: list[Frame] = []
-    for file, node in everywhere(sources, ast.Call):
-        if last_word(node.func) in names:
-            found.append(frame_of(sources, file, node))
-    return found
+    calls = everywhere(sources, ast.Call)
+    return [frame_of(sources, file, node) for file, node in calls if last_word(node.func) in names]
 
 
 def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:
@@ -261,30 +240,32 @@ def _entered_around(sources: SourceTexts, frame: Frame) -> Iterator[ast.expr]:
 
 
 def _switches_off(node: ast.expr) -> bool:
-    text = text_of(node)
-    name = text.split("(", 1)[0].rsplit(".", 1)[-1]
-    return name in ("no_grad", "inference_mode") or text.endswith("set_grad_enabled(False)")
+    return _entered(node) in ("no_grad", "inference_mode") or text_of(node).endswith("set_grad_enabled(False)")
+
+
+def _entered(node: ast.expr) -> str:
+    """The last name of a context or decorator, called or not."""
+    return text_of(node).split("(", 1)[0].rsplit(".", 1)[-1]
 
 
 def contexts_named(sources: SourceTexts, stack: Iterable[Frame], name: str) -> list[Frame]:
     """The ``with torch.<name>():`` items and decorators of this name around the frames of a stack, innermost first."""
-    return [
-        frame_of(sources, frame.file, n)
-        for frame in reversed([f for f in stack if f.user])
-        for n in _entered_around(sources, frame)
-        if text_of(n).split("(", 1)[0].rsplit(".", 1)[-1] == name
-    ]
+    users = reversed([f for f in stack if f.user])
+    return [frame_of(sources, f.file, n) for f in users for n in _entered_around(sources, f) if _entered(n) == name]
 
 
 def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
     """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
     function = function_at(sources, frame)
-    if function is None:
-        return None
-    taken = [x.arg for x in (*function.args.posonlyargs, *function.args.args)]
-    if taken[:1] in (["self"], ["cls"]):
-        taken = taken[1:]
+    taken = [x.arg for x in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
+    taken = taken[taken[:1] in (["self"], ["cls"]) :]
     return taken.index(name) if name in taken else None
+
+
+def given_as(sources: SourceTexts, frame: Frame, caller: Frame, name: str) -> ast.expr | None:
+    """What the call at ``caller`` gives to the function around ``frame`` as its argument ``name``."""
+    position = position_of_argument(sources, frame, name)
+    return argument(call_at(sources, caller), position, name) if position is not None else None
 
 
 def function_head(sources: SourceTexts, frame: Frame) -> Frame | None:
@@ -336,13 +317,9 @@ def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
     scope = function_around(root, source.line)
     if scope is not function_around(root, sink.line):
         return Flow.UNKNOWN
-    read = [
-        n
-        for n in own_nodes(scope or root)
-        if isinstance(n, ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
-        if covers(n, sink.line) and n.value is not None
-    ]
-    found = {flow_into(sources, scope or root, n.value, source) for n in read if n.value is not None}
+    kinds = ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return
+    read = [n.value for n in own_nodes(scope or root) if isinstance(n, kinds) and covers(n, sink.line)]
+    found = {flow_into(sources, scope or root, value, source) for value in read if value is not None}
     return next((f for f in (Flow.YES, Flow.UNKNOWN) if f in found), Flow.NO if found else Flow.UNKNOWN)
 
 
@@ -437,10 +414,8 @@ class _Blocks:
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 self._pair(statement, target, statement.value, False)
-        elif isinstance(statement, ast.AugAssign):
-            self._pair(statement, statement.target, statement.value, True)
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            self._pair(statement, statement.target, statement.value, False)
+        elif isinstance(statement, ast.AugAssign | ast.AnnAssign) and statement.value is not None:
+            self._pair(statement, statement.target, statement.value, isinstance(statement, ast.AugAssign))
         elif isinstance(statement, ast.For):
             self._pair(statement, statement.target, statement.iter, False)
 
@@ -541,7 +516,7 @@ def _handed_on(root: ast.AST) -> Iterator[ast.expr]:
     """What is given to a function or class of the program as it is, or to another name."""
     for node in walked(root):
         if isinstance(node, ast.Call) and text_of(node.func).partition(".")[0] not in _READING:
-            yield from (*node.args, *(k.value for k in node.keywords))
+            yield from given_to(node)
         elif isinstance(node, ast.Assign):
             yield node.value
 

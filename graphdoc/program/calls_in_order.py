@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
@@ -23,7 +23,7 @@ from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, user_line
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import covers, words
+from graphdoc.source.paths import covers, last_word, words
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -48,6 +48,10 @@ class Journal:
 
     # -- order -------------------------------------------------------------------------------------------------------
 
+    def before(self, call: Event) -> Iterator[Event]:
+        """What was called before this call, the latest first."""
+        return (e for e in reversed(self.events) if e.index < call.index)
+
     def between(self, first: Event, last: Event) -> list[Event]:
         """What was called behind ``first`` and before ``last``, as far as the journal holds it."""
         return [e for e in self.events if first.index < e.index < last.index]
@@ -63,8 +67,7 @@ class Journal:
 
     def earlier(self, call: Event) -> Event | None:
         """The latest earlier call that started at the very same tensor."""
-        before = (e for e in reversed(self.events) if e.index < call.index and e.kind in DIFFERENTIATING)
-        return next((e for e in before if e.starts_with(call)), None)
+        return next((e for e in self.before(call) if e.kind in DIFFERENTIATING and e.starts_with(call)), None)
 
     def number(self, call: Event) -> int | None:
         """``35`` for the 35th call of its kind in the run, or None where that is not known."""
@@ -93,7 +96,7 @@ class Journal:
         if len(zeroed) == 1:
             return zeroed | self._gathering(call)
         mine = site(call.stack)
-        before = [e for e in reversed(self.events) if e.index < call.index and e.kind == call.kind]
+        before = [e for e in self.before(call) if e.kind == call.kind]
         found = next((s for e in before if site(e.stack) == mine and (s := self.steps_after(e))), set())
         return found or zeroed or self._written_after(call) | self._gathering(call)
 
@@ -119,9 +122,7 @@ class Journal:
     def zeroed_before(self, call: Event) -> set[int]:
         """Optimizers whose gradients were set to zero since the backward call or step before this call."""
         found: set[int] = set()
-        for other in reversed(self.events):
-            if other.index >= call.index:
-                continue
+        for other in self.before(call):
             if other.kind == "zero_grad" and other.optimizer >= 0:
                 found.add(other.optimizer)
             elif other.kind in ("backward", "step"):
@@ -309,20 +310,12 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
 
 
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
-    calls = list(each(scope, ast.Call))
-    modules = _loss_modules(sources)
-    return [c for c in calls if text_of(c.func).rsplit(".", 1)[-1] in _WITH_TARGET or text_of(c.func) in modules]
-
-
-def _loss_modules(sources: SourceTexts) -> set[str]:
-    """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
-    found: set[str] = set()
-    for _, node in everywhere(sources, ast.Assign):
-        if isinstance(node.value, ast.Call):
-            name = text_of(node.value.func)
-            if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):
-                found |= {text_of(t) for t in node.targets}
-    return found
+    """The calls of losses with a target, those of a name too that was given a loss of ``torch.nn``:
+    ``self.distance = nn.KLDivLoss()``."""
+    calls = [(n, text_of(n.value.func)) for _, n in everywhere(sources, ast.Assign) if isinstance(n.value, ast.Call)]
+    made = [n for n, name in calls if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss")]
+    modules = {text_of(t) for n in made for t in n.targets}
+    return [c for c in each(scope, ast.Call) if last_word(c.func) in _WITH_TARGET or text_of(c.func) in modules]
 
 
 def _comes_from(sources: SourceTexts, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
@@ -415,8 +408,8 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
     if helper is None or not works_for or not _clears(journal, failing, works_for):
         return None
     first: tuple[Frame, Frame] | None = None
-    for event in reversed(journal.events):
-        if event.index >= failing.index or event.kind != "step":
+    for event in journal.before(failing):
+        if event.kind != "step":
             continue
         if event.optimizer in works_for:
             break
@@ -424,7 +417,7 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
         made = innermost_user(event.stack)
         if at is None or made is None or not made.in_function_of(helper):
             continue
-        call = next((e for e in reversed(journal.events) if e.index < event.index and e.kind == "backward"), None)
+        call = next((e for e in journal.before(event) if e.kind == "backward"), None)
         if call is None or not _clears(journal, call, frozenset({event.optimizer})):
             return None
         if first is None or at[1].line < first[1].line:
@@ -434,9 +427,7 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
 
 def _clears(journal: Journal, call: Event, optimizers: frozenset[int]) -> bool:
     """Whether the helper that makes a call has cleared the gradients of these optimizers just before it."""
-    for event in reversed(journal.events):
-        if event.index >= call.index:
-            continue
+    for event in journal.before(call):
         if event.kind in ("backward", "step"):
             return False
         if event.kind == "zero_grad" and event.optimizer in optimizers:

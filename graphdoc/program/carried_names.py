@@ -14,7 +14,18 @@ from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import Loop, each, has, is_method_call, walked
-from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
+from graphdoc.source.paths import (
+    covers,
+    is_constant,
+    is_read,
+    key,
+    last_word,
+    pairs,
+    parse_expression,
+    plain_names,
+    spelled,
+    targets_of,
+)
 
 # A value that comes into a later graph: where it was made and taken up, what holds it, under which name it goes on.
 
@@ -287,13 +298,12 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
     names = bound_names(sources, frame)
-    root = bindings.tree(sources, frame.file)
     if len(names) < 2:
         return names
-    found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
-    for target, value in (pair for n in found for pair in pairs(n)):
+    statement = bindings.statement_at(sources, frame)
+    for target, value in pairs(statement) if statement is not None else ():
         if frame.lies_in(bindings.frame_of(sources, frame.file, value)):
-            return [bindings.text_of(target)] if bindings.text_of(target) in names else []
+            return [key(target)] if key(target) in names else []
     return []
 
 
@@ -306,14 +316,9 @@ def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
-    for node in bindings.every_node(sources, frame.file):
-        if not isinstance(node, ast.Assign | ast.AugAssign):
-            continue
-        if covers(node, frame.line):
-            read = set(bindings.names_in(node.value))
-            if isinstance(node, ast.AugAssign) or any(bindings.text_of(t) in read for t in node.targets):
-                return True
-    return False
+    node = bindings.statement_at(sources, frame)
+    read = bindings.names_in(node.value) if isinstance(node, ast.Assign) else []
+    return isinstance(node, ast.AugAssign) or any(bindings.text_of(t) in read for t in getattr(node, "targets", ()))
 
 
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
@@ -338,11 +343,8 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
 def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterable[Holder]) -> list[str]:
     """The paths by which the methods of one class reach a tensor that an attribute of their object holds, where the
     place lies in a method of that class: ``self`` means the same in all of them."""
-    cls = next(
-        (n for n in each(bindings.tree(sources, frame.file), ast.ClassDef) if covers(n, frame.line)),
-        None,
-    )
-    methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}
+    classes = (n for n in each(bindings.tree(sources, frame.file), ast.ClassDef) if covers(n, frame.line))
+    methods = bindings.methods_of(next(classes, None))
     first = {name: m.args.args[0].arg for name, m in methods.items() if m.args.args}
     here = next((name for name, m in methods.items() if covers(m, frame.line)), "")
     return [
@@ -384,17 +386,10 @@ def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
 
 def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
-    scope = bindings.scope_at(sources, frame)
     last = max(frame.line, frame.end_line)
-    return any(
-        isinstance(n, ast.Name | ast.Attribute)
-        and isinstance(n.ctx, ast.Load)
-        and n.lineno > last
-        and spelled(ast.unparse(n)) == spelled(path)
-        for s in statements(scope)
-        if (s.end_lineno or s.lineno) > last
-        for n in walked(s)
-    )
+    behind = (s for s in statements(bindings.scope_at(sources, frame)) if (s.end_lineno or s.lineno) > last)
+    read = (n for s in behind for n in each(s, ast.Name, ast.Attribute) if is_read(n) and n.lineno > last)
+    return any(key(n) == spelled(path) for n in read)
 
 
 # The names under which a carried value goes on: one that is taken up and bound anew, or one that it is stored as.
@@ -446,8 +441,7 @@ def yields(loop: ast.AST) -> bool:
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
-    roots = bindings.trees(sources)
-    functions = [n for root in roots for n in each(root, ast.FunctionDef)]
+    functions = [n for _, n in bindings.everywhere(sources, ast.FunctionDef)]
     looked_at: set[str] = set()
     code = [within]
     for _ in range(_DEEPEST + 1):
@@ -499,11 +493,8 @@ def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list
 
 
 def _holds_one(value: ast.expr, paths: list[str]) -> bool:
-    if not isinstance(value, ast.IfExp):
-        return ast.unparse(value) in paths
-    sides = (value.body, value.orelse)
-    none = any(isinstance(s, ast.Constant) and s.value is None for s in sides)
-    return not none and any(ast.unparse(s) in paths for s in sides)
+    sides = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+    return not any(is_constant(s, None) for s in sides) and any(ast.unparse(s) in paths for s in sides)
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
@@ -526,8 +517,8 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
-    added = [n.target.id for n in each(node, ast.AugAssign) if isinstance(n.target, ast.Name)]
-    return {n.id for n in each(node, ast.Name) if isinstance(n.ctx, ast.Load)} | set(added)
+    added = {n.target.id for n in each(node, ast.AugAssign) if isinstance(n.target, ast.Name)}
+    return plain_names(node, ast.Load) | added
 
 
 # Sums of losses: what takes a term into one, and whether backward is called on nothing but a sum that goes on.
@@ -571,7 +562,7 @@ def is_scaled(folded: Folded | None, node: int) -> bool:
         return False
     part, seen = folded.root, set[int]()
     while part != home:
-        below = {to for start, to, _ in folded.edges if start == part}
+        below = folded.below([part])
         scaling = all(op.startswith(_OF_A_SUM) for op in folded.parts[part].ops)
         if part in seen or len(below) != 1 or not scaling:
             return False

@@ -134,9 +134,7 @@ def handed_over(
 
 def _keeps_a_place(statement: ast.stmt) -> bool:
     """Whether it puts a constant in, to be replaced: ``self.memory.append(None)``."""
-    value = getattr(statement, "value", None)
-    put = value.args[-1] if isinstance(value, ast.Call) and value.args else value
-    return isinstance(put, ast.Constant)
+    return isinstance(_put_together(statement), ast.Constant)
 
 
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
@@ -155,8 +153,7 @@ def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
 
 def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:
     """Where the entry was put together, if that is an earlier statement: ``step = Step(…)`` before ``append(step)``."""
-    value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
-    put = value.args[-1] if isinstance(value, ast.Call) and value.args and isinstance(statement, ast.Expr) else value
+    put = _put_together(statement)
     if not isinstance(put, ast.Name) or entry.field is None:
         return None
     found = [
@@ -300,8 +297,6 @@ def _subscripts(target: ast.expr, name: str) -> int | None:
 
 # Where in the source a carried value is kept, where it is bound to a name, and behind which step it can be cut.
 
-Statement = ast.stmt
-
 
 def user_frames(stack: Sequence[Frame]) -> list[Frame]:
     """The user's frames, innermost first."""
@@ -435,18 +430,14 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
     """
     scope = scope_at(sources, frame)
-    name = ""
-    for s in statements(scope):
-        if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign):
-            target: ast.expr = s.targets[0] if isinstance(s, ast.Assign) else s.target
-            base = without_subscripts(target)
-            name = base.id if isinstance(base, ast.Name) else ""
-    if not name:
+    writing = [s for s in statements(scope) if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign)]
+    base = without_subscripts(targets_of(writing[-1])[0]) if writing else None
+    if not isinstance(base, ast.Name):
         return None
     bound = [
         s
         for s in statements(scope)
-        if isinstance(s, ast.Assign) and s.lineno < frame.line and any(is_name(t, name) for t in s.targets)
+        if isinstance(s, ast.Assign) and s.lineno < frame.line and any(is_name(t, base.id) for t in s.targets)
     ]
     if not bound or not isinstance(bound[-1].value, ast.Subscript | ast.Attribute):
         return None
@@ -465,12 +456,9 @@ def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
 
 def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
-    out = []
-    for file in files:
-        for node in each(tree(sources, file), ast.Expr):
-            if is_method_call(node.value, "detach") and not node.value.args:
-                out.append(frame_of(sources, file, node))
-    return out
+    found = ((file, node) for file in files for node in each(tree(sources, file), ast.Expr))
+    calls = ((file, node, node.value) for file, node in found)
+    return [frame_of(sources, f, node) for f, node, c in calls if is_method_call(c, "detach") and not c.args]
 
 
 def element_of(structure: object, path_steps: int) -> object:

@@ -12,8 +12,8 @@ from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
 from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
-from graphdoc.source.paths import bare_call, blocks_of, covers, is_constant, is_name, is_read, is_set, only, targets_of
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.paths import bare_call, blocks_of, is_constant, is_name, is_read, is_set, only, targets_of
+from graphdoc.source.scopes import imported, own_nodes
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -85,10 +85,11 @@ def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.Function
 
 def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
     """The forward of the class that this backward stands in."""
-    for node in each(bindings.tree(sources, file), ast.ClassDef):
-        if backward in node.body:
-            return only([n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"])
-    return None
+    return bindings.methods_of(_class_of(sources, file, backward)).get("forward")
+
+
+def _class_of(sources: SourceTexts, file: str, method: ast.FunctionDef) -> ast.ClassDef | None:
+    return next((n for n in each(bindings.tree(sources, file), ast.ClassDef) if method in n.body), None)
 
 
 def acts(sources: SourceTexts, function: Used) -> bool:
@@ -118,9 +119,8 @@ def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str
 
 def _methods_of(sources: SourceTexts, name: str) -> Iterator[tuple[str, dict[str, ast.FunctionDef]]]:
     """The methods by their names, and the file, of each class of this name."""
-    for file, node in bindings.everywhere(sources, ast.ClassDef):
-        if node.name == name:
-            yield file, {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
+    classes = bindings.everywhere(sources, ast.ClassDef)
+    return ((file, bindings.methods_of(node)) for file, node in classes if node.name == name)
 
 
 def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
@@ -133,10 +133,7 @@ def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
 
 def takes_ctx(sources: SourceTexts, file: str, forward: ast.FunctionDef) -> bool:
     """Whether forward is given ``ctx``; in a class that has a ``setup_context`` only that is."""
-    return not any(
-        forward in node.body and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
-        for node in each(bindings.tree(sources, file), ast.ClassDef)
-    )
+    return "setup_context" not in bindings.methods_of(_class_of(sources, file, forward))
 
 
 def mark(function: ast.FunctionDef) -> ast.expr | None:
@@ -151,7 +148,8 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
     returned: these have a graph of their own. What forward computed besides has none (it runs unrecorded), and what
     another library computes neither.
     """
-    foreign = _imported_from_elsewhere(bindings.tree(sources, file))
+    known = imported(bindings.tree(sources, file))
+    foreign = {name for name, whole in known.items() if whole.split(".")[0] not in _OURS}
     parts = [n for statement in backward.body for n in walked(statement)]
     return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
 
@@ -163,11 +161,9 @@ def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
     rebound = {n.id for n in nodes if isinstance(n, ast.Name) and is_set(n)}
     own = {*inputs_of(forward)} - rebound
     own |= {name for n in nodes if isinstance(n, ast.Return) for name in bindings.names_in(n.value)}
-    saved = [
-        n.args for n in nodes if isinstance(n, ast.Call) and bindings.text_of(n.func) == f"{ctx}.save_for_backward"
-    ]
+    calls = [n for n in nodes if isinstance(n, ast.Call) and bindings.text_of(n.func) == f"{ctx}.save_for_backward"]
     left = [n for n in nodes if isinstance(n, ast.Assign) and bindings.text_of(n.targets[0]).startswith(f"{ctx}.")]
-    if not all(isinstance(a, ast.Name) and a.id in own for args in saved for a in args):
+    if not all(isinstance(a, ast.Name) and a.id in own for call in calls for a in call.args):
         return False
     return all(_is_own_or_plain(n.value, own) for n in left)
 
@@ -177,17 +173,6 @@ def _is_own_or_plain(value: ast.expr, own: set[str]) -> bool:
         return True
     parts = [n.attr for n in each(value, ast.Attribute)]
     return bool(parts) and all(p in _READS for p in parts)
-
-
-def _imported_from_elsewhere(root: ast.Module) -> set[str]:
-    """Names that imports bind to something that is not torch's."""
-    found: set[str] = set()
-    for node in walked(root):
-        if isinstance(node, ast.Import):
-            found |= {(a.asname or a.name).split(".")[0] for a in node.names if a.name.split(".")[0] not in _OURS}
-        elif isinstance(node, ast.ImportFrom) and (node.level or str(node.module).split(".")[0] not in _OURS):
-            found |= {a.asname or a.name for a in node.names}
-    return found
 
 
 def _recorded(node: ast.AST, foreign: set[str]) -> bool:
@@ -209,12 +194,10 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     For an attribute it is told by what the class around the frame binds to it, for a plain name by the file.
     """
     root = bindings.tree(sources, frame.file)
-    classes = list(each(root, ast.ClassDef))
-    around = [n for n in classes if covers(n, frame.line)] if path.startswith("self.") else []
-    scope: ast.AST | None = around[-1] if around else root
+    around = bindings.class_around(root, frame.line) if path.startswith("self.") else None
     built = {
         bindings.text_of(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
-        for value in values_of(scope, path)
+        for value in values_of(around or root, path)
     }
     functions = {
         n.name
@@ -241,14 +224,9 @@ def saved_again(sources: SourceTexts) -> SavedAgain | None:
         unpacked = [n for n in each(backward, ast.Assign) if "saved_tensors" in bindings.text_of(n)]
         saves = [f for f in bindings.calls_named(sources, "save_for_backward") if f.file == file]
         above = [f for f in saves if f.line < backward.lineno][-2:]
-        if unpacked and len(above) == 2 and len({_function_of(sources, f) for f in above}) == 1:
+        if unpacked and len(above) == 2 and len({bindings.function_at(sources, f) for f in above}) == 1:
             return SavedAgain(above, bindings.frame_of(sources, file, unpacked[0]))
     return None
-
-
-def _function_of(sources: SourceTexts, frame: Frame) -> int:
-    function = bindings.function_at(sources, frame)
-    return function.lineno if function else 0
 
 
 # What the source of a custom Function's backward computes for each input of its forward.

@@ -9,17 +9,25 @@ from typing import Any
 
 from graphdoc.evidence import Cut, Evidence, Folded, Frame, Raised, Sign, SourceTexts, optimizer_with
 from graphdoc.program import bindings
-from graphdoc.program.bindings import assignments, everywhere, frame_of, source_at, tree, tree_at
+from graphdoc.program.bindings import (
+    assignments,
+    everywhere,
+    expression_at,
+    frame_of,
+    source_at,
+    statement_at,
+    tree,
+    tree_at,
+)
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
-from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
-from graphdoc.source.module import each, has, is_method_call, walked
+from graphdoc.program.spans import Reached, code_at, frames, in_function, innermost, innermost_user, reached, user_line
+from graphdoc.source.module import Function, each, given_to, has, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
-    covers,
-    is_attribute,
+    detached,
     is_constant,
     is_name,
     key,
@@ -27,7 +35,6 @@ from graphdoc.source.paths import (
     plain_names,
     targets_of,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
 # Where tensors were made in inference mode: the decorator or the block, and the line that took them out of it.
@@ -114,15 +121,11 @@ def _written(sources: SourceTexts) -> list[Written]:
     """Every ``inference_mode`` in the sources."""
     out: list[Written] = []
     for file, node in everywhere(sources):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for d in node.decorator_list:
-                if MODE in ast.unparse(d):
-                    out.append((frame_of(sources, file, d, node.name), True, node, node.name))
+        if isinstance(node, Function):
+            out += [(frame_of(sources, file, d, node.name), True, node, node.name) for d in node.decorator_list]
         elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                if MODE in ast.unparse(item.context_expr):
-                    out.append((frame_of(sources, file, item.context_expr), False, node, ""))
-    return out
+            out += [(frame_of(sources, file, i.context_expr), False, node, "") for i in node.items]
+    return [w for w in out if MODE in code_at(sources, w[0])]
 
 
 def _covers(node: ast.AST, file: str, frame: Frame) -> bool:
@@ -166,10 +169,9 @@ def mode_under_way(sources: SourceTexts, extras: dict[str, Any], raised: Raised 
 
 def _is_around(sources: SourceTexts, switch: Frame, at: Frame) -> bool:
     """Whether the ``with`` at one line is around another one."""
-    source = source_at(sources, switch)
-    owner, inner = source.node_statement(Place.of(switch)), source.node_statement(Place.of(at))
-    above = [inner, *source.node_ancestors(inner)] if inner is not None else []
-    return isinstance(owner, ast.With | ast.AsyncWith) and owner is not inner and owner in above
+    owner, inner = statement_at(sources, switch), statement_at(sources, at)
+    around = source_at(sources, at).node_ancestors(inner) if inner is not None else ()
+    return isinstance(owner, ast.With | ast.AsyncWith) and owner in around
 
 
 # The statements that hide a missing graph: ``loss.requires_grad_()`` and its kin.
@@ -268,20 +270,10 @@ def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
     if one.file != other.file or one.extent == other.extent:
         return False
     for node in each(tree(sources, one.file), ast.Tuple):
-        if covers(node, one.line) and covers(node, other.line):
-            first, second = (_element(sources, node, f) for f in (one, other))
-            if first is not None and second is not None and first is not second:
-                return True
+        first, second = (next((e for e in node.elts if _spans(e, f)), None) for f in (one, other))
+        if first is not None and second is not None and first is not second:
+            return True
     return False
-
-
-def _element(sources: SourceTexts, node: ast.Tuple, frame: Frame) -> ast.expr | None:
-    """The element of a tuple that a place stands in."""
-    for e in node.elts:
-        at = frame_of(sources, frame.file, e)
-        if (at.line, at.column) <= (frame.line, frame.column) < (at.end_line, at.end_column):
-            return e
-    return None
 
 
 # Whether a program detaches a term of its loss only now and then: while it warms up, or as an option says.
@@ -340,7 +332,7 @@ def is_whole_term(folded: Folded | None, line: Frame) -> bool:
     if folded is None or folded.root < 0:
         return False
     here = {n for n, p in enumerate(folded.parts) if any(f.start[:2] == line.start[:2] for f in p.stack)}
-    taken = {to for start, to, _ in folded.edges if start in here} - here
+    taken = folded.below(here)
     if not here or folded.root in here or len(taken) != 1 or any(folded.parts[n].parameters for n in taken):
         return False
     return all(_adds_up(folded, n) for n in above(folded, here))
@@ -365,15 +357,13 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
 
     Not where the call is given constants alone: then nothing is to be learnt through it.
     """
-    source = source_at(sources, frame)
-    node = source.node_expression(Place.of(frame))
+    source, node = source_at(sources, frame), expression_at(sources, frame)
     within = source.node_function(node) if node is not None else None
     names = plain_names(node) if node is not None else set()
     for name in sorted(names):
         before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
         for call in each(before[-1], ast.Call) if before else ():
-            given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in walked(a)]
-            if last_word(call.func) in _DRAWS and any(isinstance(n, ast.Name | ast.Attribute) for n in given):
+            if last_word(call.func) in _DRAWS and any(has(a, ast.Name, ast.Attribute) for a in given_to(call)):
                 return name, last_word(call.func)
     return None
 
@@ -392,8 +382,7 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     call = in_function(reversed(stack), made) if made is not None else None
     if made is None or call is None:
         return []
-    source = source_at(program.sources, made)
-    statement = source.node_statement(Place.of(made))
+    source, statement = source_at(program.sources, made), statement_at(program.sources, made)
     within = source.node_function(statement) if statement is not None else None
     # A name that is bound once: what is assigned again under it is another value.
     bound = [n for n in bound_names(program.sources, made) if n.isidentifier()]
@@ -415,24 +404,18 @@ def detached_estimator(program: Program) -> tuple[Cut, str] | None:
         for node in each(tree(program.sources, file), ast.BinOp):
             if isinstance(node.op, ast.Add):
                 for kept, other in ((node.left, node.right), (node.right, node.left)):
-                    cut, value = spots.get(frame_of(program.sources, file, kept).extent), _detached(kept)
+                    cut, value = spots.get(frame_of(program.sources, file, kept).extent), detached(kept)
                     if cut is not None and value is not None and _takes_away(other, ast.unparse(value)):
                         return cut, ast.unparse(value)
     return None
 
 
-def _detached(node: ast.expr) -> ast.expr | None:
-    """What is cut off here: ``x`` of ``x.detach()`` and of ``x.data``; None for anything else."""
-    cut = node.func if isinstance(node, ast.Call) and not node.args else node
-    return cut.value if is_attribute(cut, "detach", "data") else None
-
-
 def _takes_away(node: ast.expr, text: str) -> bool:
     """Whether this is a difference that takes the value of this text away, and sends no gradient into it."""
-    difference = _detached(node) or node
+    difference = detached(node) or node
     if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
         return False
-    away = difference.right if difference is not node else _detached(difference.right)
+    away = difference.right if difference is not node else detached(difference.right)
     return away is not None and ast.unparse(away) == text
 
 

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Event, Frame, Raised, SourceTexts
 from graphdoc.messages import Match, recognise
 from graphdoc.messages.traceback_lines import frame_in
 from graphdoc.model import Confidence, Span
 from graphdoc.program.spans import innermost, span_of
-
-if TYPE_CHECKING:
-    pass
-
 
 LONGEST = 20_000
 """Characters of a message that are looked at: a pasted log may hold megabytes after its first line."""

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import eq, is_
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, SourceTexts
@@ -21,9 +22,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, user_line
 from graphdoc.source.effects import calls_method
+from graphdoc.source.expressions import is_full
 from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import bare_call, covers, is_name, is_path, key, last_word, only, pairs, spelled
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
 UNKNOWN = object()
@@ -34,17 +35,19 @@ _PLAIN = frozenset(
     | {"numpy", "deque", "defaultdict", "OrderedDict", "Counter", "enumerate", "range", "items", "values", "keys"}
 )
 _DEEPEST = 3
+_NO_TENSOR = (
+    *(ast.Constant, ast.Dict, ast.List, ast.Set, ast.Tuple, ast.ListComp, ast.SetComp, ast.DictComp),
+    *(ast.GeneratorExp, ast.JoinedStr, ast.Compare, ast.Lambda),
+)
 
 
 def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
-    source = bindings.source_at(program.sources, at)
-    node = source.node_statement(Place.of(at))
-    call = bare_call(node)
-    if node is None or not is_method_call(call):
+    call = bare_call(bindings.statement_at(program.sources, at))
+    if not is_method_call(call):
         return True
-    path, function = spelled(bindings.dotted(call.func.value)), source.node_function(node)
-    name = function.name if function is not None else "<module>"
+    path = spelled(bindings.dotted(call.func.value))
+    name = getattr(bindings.scope_at(program.sources, at), "name", "<module>")
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
     seen = [h.structure for h in here if spelled(h.base) == path]
     return not seen or "tensor" in seen
@@ -90,11 +93,9 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
 
     ``stack`` is the whole stack (outermost first) of the operation that ran below that expression.
     """
-    source = bindings.source_at(program.sources, frame)
-    node = source.node_expression(Place.of(frame)) if frame.column else None
-    owner = source.node_statement(Place.of(frame))
+    node, owner = bindings.expression_at(program.sources, frame), bindings.statement_at(program.sources, frame)
     if node is not None and owner is not None:
-        above = source.parents.get(node)
+        above = bindings.source_at(program.sources, frame).parents.get(node)
         if isinstance(owner, ast.Expr) and owner.value is node:
             return None  # nobody keeps it: a detached copy would be thrown away
         if isinstance(above, ast.For | ast.AsyncFor | ast.comprehension) and above.iter is node:
@@ -179,20 +180,16 @@ def _unpacked(node: ast.Assign) -> list[str]:
 
 def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
     """What the call below the frame returned: the frames behind it say what was called."""
-    start = next((i for i, f in enumerate(stack) if f is frame), -1)
-    if start < 0:
-        start = next((i for i, f in enumerate(stack) if f == frame), -1)
-    for f in stack[start + 1 :] if start >= 0 else ():
+    start = next((i for same in (is_, eq) for i, f in enumerate(stack) if same(f, frame)), len(stack))
+    for f in stack[start + 1 :]:
         name = f.function.rpartition(".")[2]
         if name == "__init__" and "distributions" not in f.file:
             return None  # an object was built
         if f.user:
-            called = bindings.function_at(sources, f)
-            if name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>"):
-                return None
-            if called is None or name == "<lambda>":
-                return "tensor" if name == "<lambda>" else None
-            return "tensor" if returns_tensor(sources, f.file, called) else None
+            if name == "<lambda>":
+                return "tensor"
+            called = bindings.function_at(sources, f) if not name.startswith("<") else None
+            return "tensor" if called is not None and returns_tensor(sources, f.file, called) else None
         if f.file.replace("\\", "/").endswith("torch/nn/modules/rnn.py") and not f.function.startswith(
             ("GRUCell", "RNNCell")
         ):
@@ -220,21 +217,7 @@ def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value
         return all(_may_be_tensor(sources, file, inside, v, depth) for v in (value.body, value.orelse))
     if isinstance(value, ast.Call):
         return not builds_object(sources, value) and _calls_for_tensor(sources, file, value, depth)
-    return not isinstance(
-        value,
-        ast.Constant
-        | ast.Dict
-        | ast.List
-        | ast.Set
-        | ast.Tuple
-        | ast.ListComp
-        | ast.SetComp
-        | ast.DictComp
-        | ast.GeneratorExp
-        | ast.JoinedStr
-        | ast.Compare
-        | ast.Lambda,
-    )
+    return not isinstance(value, _NO_TENSOR)
 
 
 def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: int) -> bool:
@@ -378,10 +361,7 @@ def _whole(node: ast.expr) -> ast.expr | None:
     """A tensor, also as ``h[:]`` or ``h[...]``; None for what has no name or is a part."""
     if isinstance(node, ast.Subscript):
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        every = [isinstance(k, ast.Slice) and not (k.lower or k.upper or k.step) for k in keys]
-        dots = [isinstance(k, ast.Constant) and k.value is ... for k in keys]
-        if all(a or b for a, b in zip(every, dots, strict=True)):
-            node = node.value
+        node = node.value if all(map(is_full, keys)) else node
     return node if is_path(node) else None
 
 
@@ -405,19 +385,13 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """
-    source = bindings.source_at(sources, frame)
-    own = source.node_statement(Place.of(frame))
+    source, own = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     above = source.node_ancestors(own) if own is not None else ()
     branches = takewhile(lambda n: isinstance(n, ast.With | ast.If | ast.Try), above)
     outer = [n for n in (own, *branches) if isinstance(n, ast.stmt)][-1:]
     block, at = (source.node_block(outer[0]) if outer else None) or ([], 0)
-    lines = {
-        f.line
-        for e in events
-        if e.kind == "step"
-        for f in e.stack
-        if f.user and f.file == frame.file and f.function == frame.function
-    }
+    steps = [f for e in events if e.kind == "step" for f in e.stack]
+    lines = {f.line for f in steps if f.user and f.in_function_of(frame)}
     chosen = [s for s in block[at + 1 :] if any(covers(s, line) for line in lines)]
     if not chosen:
         chosen = [s for s in block[at + 1 :] if calls_method(s, "step")]
@@ -425,8 +399,8 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
         return frame, frame
     anchor = bindings.frame_of(sources, frame.file, chosen[-1], frame.function)
     inside = [n for n in each(chosen[-1], ast.stmt) if not isinstance(n, ast.If | ast.With)]
-    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
-    return anchor, bindings.frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
+    made = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
+    return anchor, bindings.frame_of(sources, frame.file, made[-1], frame.function) if made else anchor
 
 
 def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:
@@ -434,15 +408,10 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
 
     Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
     """
-    scope = bindings.scope_at(sources, frame)
     last = anchor.end_line or anchor.line
-    for s in statements(scope):
-        if not frame.line < s.lineno <= last:
-            continue
-        for target, value in pairs(s):
-            if isinstance(value, ast.Constant | ast.List | ast.Dict) and ast.unparse(target) == path:
-                return True
-    return False
+    behind = (s for s in statements(bindings.scope_at(sources, frame)) if frame.line < s.lineno <= last)
+    given = (value for s in behind for target, value in pairs(s) if key(target) == path)
+    return any(isinstance(value, ast.Constant | ast.List | ast.Dict) for value in given)
 
 
 # A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.

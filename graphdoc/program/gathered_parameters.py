@@ -12,12 +12,14 @@ from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.spans import user_line
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import each, is_method_call, receiver_of, walked
+from graphdoc.source.module import each, given_to, has, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
     covers,
+    is_constant,
     is_name,
+    is_read,
     last_word,
     only,
     plain_names,
@@ -132,12 +134,8 @@ def _collected(
 
 def _keeps_to_names(scope: Scope) -> bool:
     """Whether what a function does with its names stands in its text."""
-    for n in walked(scope):
-        if isinstance(n, ast.Global | ast.Nonlocal):
-            return False
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _ALL_NAMES:
-            return False
-    return True
+    called = {n.func.id for n in each(scope, ast.Call) if isinstance(n.func, ast.Name)}
+    return not has(scope, ast.Global, ast.Nonlocal) and not called & _ALL_NAMES
 
 
 def _straight(scope: Scope) -> Iterator[Block]:
@@ -183,8 +181,7 @@ def _is_given_elsewhere(sources: SourceTexts, optimizers: list[Optimizer], loose
     for file, call in bindings.everywhere(sources, ast.Call):
         seen = any(f.file == file and covers(call, f.line) for f in ran)
         if last_word(call.func) in makers and not seen:
-            every = [*call.args, *(k.value for k in call.keywords)]
-            texts = {bindings.text_of(n) for a in every for n in each(a, ast.Attribute, ast.Name)}
+            texts = {bindings.text_of(n) for a in given_to(call) for n in each(a, ast.Attribute, ast.Name)}
             whole = {t for t in texts if not any(other.startswith(f"{t}.") for other in texts)}
             given |= {t.removeprefix("self.").removesuffix(".parameters") for t in whole}
     return bool(loose) and all(any(f".{text}." in f".{name}." for text in given) for name in loose)
@@ -253,9 +250,7 @@ def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> boo
     inside = {id(n) for s in block[start + 1 : end] for n in walked(s)}
     written = {id(n) for s in walked(scope) for n in _names_written(s, filling.group)}
     for n in each(scope, ast.Name):
-        if n.id != filling.group or not isinstance(n.ctx, ast.Load):
-            continue
-        if id(n) in written:
+        if n.id != filling.group or not is_read(n) or id(n) in written:
             continue
         if id(n) in inside or (first <= n.lineno <= (last or n.lineno)):
             return False
@@ -310,14 +305,8 @@ def _passes(test: ast.expr, variable: str, name: str, wanted: bool) -> bool | No
 
 def _handed(block: Block, group: str) -> str:
     """``groups.append(group)``, where the block does so with another group of this name."""
-    calls = [
-        s
-        for s in block
-        if isinstance(s, ast.Expr)
-        and is_method_call(s.value, "append")
-        and [bindings.text_of(a) for a in s.value.args] == [group]
-    ]
-    texts = {bindings.text_of(s) for s in calls}
+    calls = [c for s in block if is_method_call(c := bare_call(s), "append")]
+    texts = {bindings.text_of(c) for c in calls if [bindings.text_of(a) for a in c.args] == [group]}
     return texts.pop() if len(texts) == 1 else ""
 
 
@@ -447,8 +436,7 @@ def _makes_leaf(call: ast.Call) -> bool:
 
 def is_flagged(call: ast.Call) -> bool:
     """Whether what a call gives is to have a gradient: ``randn(3, requires_grad=True)``, ``x.requires_grad_()``."""
-    flagged = (k.value for k in call.keywords if k.arg == "requires_grad" and isinstance(k.value, ast.Constant))
-    return last_word(call.func) == "requires_grad_" or any(v.value is True for v in flagged)
+    return last_word(call.func) == "requires_grad_" or is_constant(keyword(call, "requires_grad"), True)
 
 
 # Where the input of a derivative was made, and under which name: followed from callee to caller as far as is seen.
@@ -486,8 +474,7 @@ def made_input(run: Evidence, name: str) -> MadeInput | None:
         if any(not f.function.endswith(_MODULE_CALLS) for f in between):
             head = bindings.function_head(run.sources, frame)
             return MadeInput(wanted, head, given=True) if head is not None else None
-        call = bindings.call_at(run.sources, stack[own[number + 1]])
-        given = bindings.names_in(bindings.argument(call, position, wanted))
+        given = bindings.names_in(bindings.given_as(run.sources, frame, stack[own[number + 1]], wanted))
         if not given:
             return None
         wanted = given[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
@@ -18,6 +18,7 @@ from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
     bare_call,
     covers,
+    detached,
     is_attribute,
     is_constant,
     is_in_place,
@@ -26,10 +27,10 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     pairs,
+    plain_names,
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import iterated, own_nodes
 
 _MODULES = ("autograd", "func", "torch")
@@ -51,20 +52,15 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
     """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
     root = bindings.tree(sources, frame.file)
     added = {n.target for n in each(root, ast.AugAssign)}
-    places = [
-        (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
-        for node in _gradients(root)
-        if is_read(node) or node in added
-    ]
+    nodes = [node for node in _gradients(root) if is_read(node) or node in added]
+    places = ((bindings.frame_of(sources, frame.file, n, frame.function), bindings.text_of(n.value)) for n in nodes)
     return [found for found in places if found[0].lies_in(frame)]
 
 
 def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
     """The expressions ``x.grad`` in a piece of source."""
     for node in each(root, ast.Attribute):
-        if node.attr != "grad":
-            continue
-        if bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
+        if node.attr == "grad" and bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
             yield node
 
 
@@ -76,19 +72,13 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
         gradient (``p.grad``). Where the call stands in no statement that reads it: the place of ``p.grad.data`` itself,
         an empty name, and that expression. None where the gradient is read with its graph.
     """
-    root = bindings.tree_at(sources, at)
     if at is None:
         return None
-    for node in each(root, ast.Assign):
-        if len(node.targets) != 1 or node.lineno != at.line:
+    for node in each(bindings.tree(sources, at.file), ast.Assign):
+        value, bare = node.value, detached(node.value)
+        if len(node.targets) != 1 or node.lineno != at.line or not is_attribute(bare, "grad"):
             continue
-        value = node.value
-        bare = value.func if isinstance(value, ast.Call) and not value.args else value
-        if not is_attribute(bare, "data", "detach"):
-            continue
-        if not is_attribute(bare.value, "grad"):
-            continue
-        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare.value)
+        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare)
         for frame in reversed(stack):
             if frame.in_function_of(at) and frame.line > at.line:
                 call = bindings.call_at(sources, frame)
@@ -161,8 +151,7 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
     own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
-    source = source_at(sources, frame)
-    return [(f, v) for f, v in own if not isinstance(source.node_statement(Place.of(f)), ast.AugAssign)]
+    return [(f, v) for f, v in own if not isinstance(statement_at(sources, f), ast.AugAssign)]
 
 
 def first_derivative(
@@ -172,11 +161,8 @@ def first_derivative(
     wanted = _inputs(sources, here)
     for event in reversed(events_before_failure(events, failing_call)):
         frame = innermost_user(event.stack)
-        if event.kind != "grad" or not event.create_graph or frame is None:
-            continue
-        if frame.start == here.start:
-            continue
-        return frame if wanted and _inputs(sources, frame) == wanted else None
+        if event.kind == "grad" and event.create_graph and frame is not None and frame.start != here.start:
+            return frame if wanted and _inputs(sources, frame) == wanted else None
     return None
 
 
@@ -193,16 +179,10 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     scope = bindings.scope_at(sources, frame)
     if frame is None:
         return False
-    loops = {n.id for f in each(scope, ast.For) for n in each(f.target, ast.Name)}
+    loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
-    return any(
-        is_read(node)
-        and node.lineno > frame.line
-        and bindings.dotted(node.value)
-        and bindings.text_of(node.value) not in loops
-        and bindings.text_of(node.value).rpartition(".")[2] not in last
-        for node in _gradients(scope)
-    )
+    behind = [bindings.dotted(n.value) for n in _gradients(scope) if is_read(n) and n.lineno > frame.line]
+    return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.
@@ -234,8 +214,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
     call: above that line, or in a function that is called behind the backward call before it is kept again."""
     file, name = str(sign.facts["file"]), str(sign.facts["name"])
-    root = bindings.tree(sources, file)
-    source = Source(file, sources.get(file, ""))
+    root, source = bindings.tree(sources, file), Source(file, sources.get(file, ""))
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
@@ -261,7 +240,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
 
 def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keeping: Any) -> set[Any]:
     """The functions of a class that run between a backward call and the next call of the one that keeps."""
-    methods = {m.name: m for m in within.body if isinstance(m, ast.FunctionDef)}
+    methods = bindings.methods_of(within)
     reached = {name: _reached(methods, name) for name in methods}
     for frame in reversed(sign.stack):
         calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if isinstance(n, ast.Call)]
@@ -302,9 +281,7 @@ def _last_text(node: ast.expr) -> str:
 
 def _is_plain(value: ast.expr) -> bool:
     """Whether a value is taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``."""
-    if isinstance(value, ast.Call) and last_word(value.func) == "detach" and isinstance(value.func, ast.Attribute):
-        value = value.func.value
-    return bool(bindings.dotted(value))
+    return bool(bindings.dotted(detached(value) or value))
 
 
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
@@ -363,11 +340,8 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     if any(_uncopied(n) for n in named):
         own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
         return [bindings.frame_of(sources, file, e) for e in own]
-    returned = []
-    for other in sources:
-        for node in each(bindings.tree(sources, other), ast.Return):
-            returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
-    return returned
+    returned = ((other, e) for other, n in bindings.everywhere(sources, ast.Return) for e in _uncopied(n))
+    return [bindings.frame_of(sources, other, e) for other, e in returned]
 
 
 def _puts_under(statement: ast.stmt, name: str) -> bool:

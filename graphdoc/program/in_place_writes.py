@@ -22,7 +22,6 @@ from graphdoc.source.paths import (
     without_subscripts,
     words,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
 
 _SHARES = words(
@@ -143,10 +142,9 @@ def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
     found = _write_at(sources, frame)
     if found is None or frame is None:
         return False
-    source, owner, _ = found
+    owner, node = found[1], expression_at(sources, frame)
     if isinstance(owner, ast.AugAssign | ast.Delete):
         return True
-    node = source.node_expression(Place.of(frame))
     if isinstance(owner, ast.Assign) and not isinstance(node, ast.Call):
         return any(isinstance(t, ast.Subscript) for t in owner.targets)
     call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
@@ -163,20 +161,12 @@ def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
     return found is not None and any(n.attr == "grad" for n in each(found[1], ast.Attribute))
 
 
-def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
-    """Whether a loop stands around this place in its own function."""
-    source, owner = source_at(sources, frame), statement_at(sources, frame)
-    return owner is not None and source.node_loop(owner) is not None
-
-
 def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list[str]:
     """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
     last = _last(name)
     if frame is None or not last:
         return []
-    source = source_at(sources, frame)
-    at = Place.of(frame)
-    node: ast.AST | None = source.node_expression(at) or source.node_statement(at)
+    node: ast.AST | None = expression_at(sources, frame) or statement_at(sources, frame)
     found: dict[str, None] = {}
     todo = [node] if node is not None else []
     while todo:
@@ -296,8 +286,7 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
     """
     saved = attribute.removeprefix("_saved_")
     which = 0 if saved in _FIRST else 1 if saved in _SECOND else None
-    source = source_at(sources, frame)
-    node = source.node_expression(Place.of(frame))
+    source, node = source_at(sources, frame), expression_at(sources, frame)
     operands: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
         operands = [node.left, node.right]

@@ -19,8 +19,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs
+from graphdoc.source.module import each, given_to, has, is_method_call, is_within, walked
+from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, without_subscripts
 from graphdoc.source.scopes import run_over
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -228,7 +228,7 @@ def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
     if call is None:
         return False
     scope = scope_around(root, frame.line)
-    asked = [argument(call, 1, "inputs")] if own else [*call.args, *(k.value for k in call.keywords)]
+    asked = [argument(call, 1, "inputs")] if own else given_to(call)
     inputs = {n for a in asked for n in _names(a)}
     gradients = _named(scope, call)
     for _ in range(_ROUNDS):
@@ -290,8 +290,7 @@ def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Cal
 
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:
-    while isinstance(node, ast.Subscript):
-        node = node.value
+    node = without_subscripts(node)
     return key(node) in names if isinstance(node, ast.Name | ast.Attribute) else False
 
 

@@ -6,16 +6,24 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Node, Package, SourceTexts, node_with, package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import class_around, every_node, expression_at, frame_of, source_at, statement_at, tree
-from graphdoc.program.in_place_writes import in_loop
-from graphdoc.program.spans import Moment, frames, innermost_user, span, where
-from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import covers, is_set, last_word, plain_names
+from graphdoc.program.bindings import (
+    call_at,
+    class_around,
+    every_node,
+    expression_at,
+    frame_of,
+    statement_at,
+    tree,
+)
+from graphdoc.program.spans import Moment, code_at, frames, innermost_user, node_loop_of, span, where
+from graphdoc.source.module import each, is_method_call, keyword, walked
+from graphdoc.source.paths import covers, is_constant, is_set, last_word, plain_names, root_of
+from graphdoc.source.scopes import imported
 
 MOST_FILES = 40
 """Files that are searched for what turned something on, and files of packages that are shown."""
@@ -81,21 +89,17 @@ def same_call(sources: SourceTexts, one: Deed, other: Deed) -> bool:
     a, b = one.caller, other.caller
     if a is None or b is None:
         return a is b
-    return _is_same(a, b) and not _feeds_itself(sources, a)
+    return a.extent == b.extent and not _feeds_itself(sources, a)
 
 
 def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
-    if not in_loop(sources, frame):
-        return False
-    owner, call = statement_at(sources, frame), expression_at(sources, frame)
-    loop = source_at(sources, frame).node_loop(owner) if owner is not None else None
+    owner, call, loop = statement_at(sources, frame), expression_at(sources, frame), node_loop_of(sources, frame)
     if not isinstance(owner, ast.Assign) or loop is None or call is None:
         return False
     bound = {n.id for t in owner.targets for n in each(t, ast.Name)}
     read = plain_names(call)
-    bindings = [n for n in each(loop, ast.Name) if is_set(n) and n.id in bound]
-    own = [n for t in owner.targets for n in walked(t)]
-    return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
+    rebound = {n for n in each(loop, ast.Name) if is_set(n) and n.id in bound}
+    return bool(bound & read) and rebound <= {n for t in owner.targets for n in walked(t)}
 
 
 # -- what turned it on -------------------------------------------------------------------------------------------------
@@ -196,40 +200,22 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
 def _comes_from(sources: SourceTexts, switch: Switch, package: Package) -> bool:
     """Whether what is called there was imported from the package."""
     root = tree(sources, switch.call.file)
-    calls = each(root, ast.Call)
-    call = next((c for c in calls if _is_same(frame_of(sources, switch.call.file, c), switch.call)), None)
+    call = call_at(sources, switch.call)
     return call is not None and _imported(root, call, package)
-
-
-def _is_same(one: Frame, other: Frame) -> bool:
-    return vars(replace(one, function="")) == vars(replace(other, function=""))
 
 
 def _imported(root: ast.Module, call: ast.Call, package: Package) -> bool:
     """Whether the function that is called was imported from the package: its first name says."""
     modules = {package.path_of(f).partition("/")[0] for f in package.files}
     modules |= {m.removesuffix(".py") for m in modules}
-    function: ast.expr = call.func
-    while isinstance(function, ast.Attribute):
-        function = function.value
-    first = function.id if isinstance(function, ast.Name) else ""
-    for node in walked(root):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
-            if any((a.asname or a.name) == first for a in node.names):
-                return True
-        elif isinstance(node, ast.Import):
-            tops = [a.name.partition(".")[0] for a in node.names if a.asname in (first, None)]
-            if any(t in modules and (t == first or len(node.names) == 1) for t in tops):
-                return True
-    return False
+    first = root_of(call.func)
+    return isinstance(first, ast.Name) and imported(root).get(first.id, "").partition(".")[0] in modules
 
 
 def turned_on(sources: SourceTexts, switch: Switch) -> str:
     """``residual=True` at train.py:6`` for a sentence."""
-    text = sources.get(switch.frame.file, "").splitlines()
-    line = text[switch.frame.line - 1] if 0 < switch.frame.line <= len(text) else ""
     whole = switch.frame.line == switch.frame.end_line
-    code = line[switch.frame.column - 1 : switch.frame.end_column - 1] if whole else f"{switch.name}=…"
+    code = code_at(sources, switch.frame) if whole else f"{switch.name}=…"
     return f"`{code}` at {where(switch.frame)}"
 
 
@@ -243,10 +229,8 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
 
     Looked for at the place itself, then in what builds the called attribute, then by the class on the stack.
     """
-    if frame is None:
-        return []
-    called = _called(sources, frame)
-    if called is None:
+    called = _called(sources, frame) if frame is not None else None
+    if frame is None or called is None:
         return []
     here = list(_flagged(called))
     if here:
@@ -292,35 +276,23 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     from graphdoc.source.expressions import POSITIONS
 
     for node in each(scope, ast.Call):
-        name = last_word(node.func)
-        at = POSITIONS.get(name)
-        by_name = any(k.arg == "inplace" and getattr(k.value, "value", None) is True for k in node.keywords)
-        by_place = at is not None and len(node.args) > at and getattr(node.args[at], "value", None) is True
-        if by_name or by_place:
+        at = POSITIONS.get(last_word(node.func))
+        given = keyword(node, "inplace") or (node.args[at] if at is not None and len(node.args) > at else None)
+        if is_constant(given, True):
             yield node
 
 
 def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
     root = tree(sources, file)
-    out: list[ast.expr] = []
-    for node in walked(root) if name else ():
-        if isinstance(node, ast.Assign):
-            for t in node.targets:
-                last = last_word(t)
-                if last == name:
-                    out.append(node.value)
-    return out
+    return [n.value for n in each(root, ast.Assign) if name in map(last_word, n.targets)] if name else []
 
 
 def _factory(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The flag inside a factory: ``act = partial(nn.ReLU, inplace=True)``, ``def act(): return nn.ReLU(True)``."""
     for other in (file, *(f for f in sources if f != file)):
-        scopes: list[ast.AST] = list(_values(sources, other, name))
-        for node in each(tree(sources, other), ast.FunctionDef, ast.ClassDef):
-            if node.name == name:
-                scopes.append(node)
-        found = [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]
-        if found:
+        defined = (n for n in each(tree(sources, other), ast.FunctionDef, ast.ClassDef) if n.name == name)
+        scopes = [*_values(sources, other, name), *defined]
+        if found := [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]:
             return found
     return []
 

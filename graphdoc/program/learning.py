@@ -17,8 +17,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import Function, each, is_method_call, receiver_of, values_of, walked
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, values_of, walked
+from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -103,8 +103,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
     """The lines of ``w -= …``, which bind nothing new."""
-    nodes = bindings.every_node(sources, file)
-    return {n.lineno for n in nodes if isinstance(n, ast.AugAssign) and bindings.dotted(n.target) == name}
+    return {n.lineno for n in each(bindings.tree(sources, file), ast.AugAssign) if bindings.dotted(n.target) == name}
 
 
 def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
@@ -119,10 +118,8 @@ def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Itera
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement there gives its value to one name."""
-    for node in each(bindings.tree(sources, frame.file), ast.Assign):
-        if node.lineno == frame.line:
-            return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
-    return False
+    node = bindings.statement_at(sources, frame)
+    return isinstance(node, ast.Assign) and not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
 
 
 def _may_lack_the_flag(program: Program, name: str) -> bool:
@@ -134,11 +131,10 @@ def _may_lack_the_flag(program: Program, name: str) -> bool:
 def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
     """Whether what is made there are whole numbers, which cannot require gradients, or asks for gradients already."""
     node = expression_at(sources, value)
-    return isinstance(node, ast.Call) and any(
-        (k.arg == "dtype" and bindings.dotted(k.value).rpartition(".")[2] in ("long", "int", "int64", "bool"))
-        or (k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and bool(k.value.value))
-        for k in node.keywords
-    )
+    if not isinstance(node, ast.Call):
+        return False
+    whole = paths.last_word(keyword(node, "dtype")) in ("long", "int", "int64", "bool")
+    return whole or paths.is_constant(keyword(node, "requires_grad"), True)
 
 
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:
@@ -179,11 +175,8 @@ def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
 
 def unfreezing(sources: SourceTexts) -> list[Frame]:
     """The statements that switch ``requires_grad`` on."""
-    return [
-        bindings.frame_of(sources, file, node)
-        for file, node in bindings.everywhere(sources, ast.stmt)
-        if switches(node) is True
-    ]
+    every = bindings.everywhere(sources, ast.stmt)
+    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is True]
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:
@@ -237,18 +230,9 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     scope = bindings.scope_at(sources, at)
     if not name:
         return False
-    return any(
-        isinstance(n, ast.Call)
-        and n.lineno > at.line
-        and paths.last_word(n.func) == "Parameter"
-        and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
-        for n in own_nodes(scope)
-    )
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    data = bindings.argument(call, 0, "data")
-    return [data] if data is not None else []
+    later = [n for n in own_nodes(scope) if isinstance(n, ast.Call) and n.lineno > at.line]
+    given = [bindings.argument(n, 0, "data") for n in later if paths.last_word(n.func) == "Parameter"]
+    return any(bindings.text_of(part) == name for a in given for part in each(a, ast.expr))
 
 
 def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
@@ -280,10 +264,8 @@ def _frozen(node: ast.stmt) -> str:
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
-    for cls in bindings.every_node(sources, file):
-        if not isinstance(cls, ast.ClassDef):
-            continue
-        methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
+    for cls in each(bindings.tree(sources, file), ast.ClassDef):
+        methods = bindings.methods_of(cls)
         if "train" not in methods:
             continue
         for statement in each(methods["train"], ast.stmt):
@@ -384,39 +366,24 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
 
 def _flag_of(function: Function) -> bool:
     """Whether a function sets ``requires_grad`` to what it is given."""
-    given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-    values = [
-        v
-        for n in walked(function)
-        for v in (
-            [n.value] * any(paths.is_attribute(t, "requires_grad") for t in n.targets)
-            if isinstance(n, ast.Assign)
-            else n.args * (paths.last_word(n.func) == "requires_grad_")
-            if isinstance(n, ast.Call)
-            else []
-        )
-    ]
-    return any(isinstance(v, ast.Name) and v.id in given for v in values)
+    assigned = [n for n in each(function, ast.Assign) if any(paths.is_attribute(t, "requires_grad") for t in n.targets)]
+    called = [n for n in each(function, ast.Call) if paths.last_word(n.func) == "requires_grad_"]
+    values = [*(n.value for n in assigned), *(a for n in called for a in n.args)]
+    return any(isinstance(v, ast.Name) and v.id in parameters(function) for v in values)
 
 
 def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[Event]) -> Frame | None:
     """The last statement of the freezing one's function, behind it, below which one of these calls was made: whatever
     the freezing was for is done there. None where none was."""
     around = bindings.function_at(sources, freezing.at)
-    lines = [
-        f
-        for e in between
-        for f in e.stack
-        if f.user and f.file == freezing.at.file and f.line > max(freezing.at.line, freezing.at.end_line)
-        if (paths.covers(around, f.line) if around is not None else f.function == "<module>")
-    ]
-    return max(lines, key=lambda f: (f.line, f.column), default=None)
+    last = max(freezing.at.line, freezing.at.end_line)
+    users = [f for e in between for f in e.stack if f.user and f.file == freezing.at.file and f.line > last]
+    here = [f for f in users if (paths.covers(around, f.line) if around is not None else f.function == "<module>")]
+    return max(here, key=lambda f: (f.line, f.column), default=None)
 
 
 # Whether parameters were certainly switched on before a step, and nothing but one class's ``train()`` can have
 # switched them off again.
-
-Range = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -444,8 +411,11 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
         train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
         if on < 0:
             continue
-        known = [_range(override.file, override.cls), *(_range(frame.file, s) for s in passed[: on + 1])]
-        if train is None or any(not _within(off, known) for off in _switching_off(sources)):
+        known = [
+            override.frame(sources, override.cls),
+            *(bindings.frame_of(sources, frame.file, s) for s in passed[: on + 1]),
+        ]
+        if train is None or any(not any(off.on_lines_of(k) for k in known) for off in _switching_off(sources)):
             return None
         return Unfrozen(switched(passed[on], True), bindings.frame_of(sources, frame.file, passed[on]), train)
     return None
@@ -472,7 +442,7 @@ def _is_train(statement: ast.stmt) -> bool:
     return mode is None or paths.is_constant(mode, True)
 
 
-def _switching_off(sources: SourceTexts) -> Iterator[Range]:
+def _switching_off(sources: SourceTexts) -> Iterator[Frame]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file, node in bindings.everywhere(sources):
         if isinstance(node, ast.Assign):
@@ -481,16 +451,7 @@ def _switching_off(sources: SourceTexts) -> Iterator[Range]:
             call = paths.bare_call(node)
             named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
         if named and switches(node) is not True:
-            yield _range(file, node)
-
-
-def _range(file: str, node: ast.AST) -> Range:
-    line = int(getattr(node, "lineno", 0))
-    return file, line, int(getattr(node, "end_lineno", None) or line)
-
-
-def _within(inner: Range, known: list[Range]) -> bool:
-    return any(file == inner[0] and first <= inner[1] and inner[2] <= last for file, first, last in known)
+            yield bindings.frame_of(sources, file, node)
 
 
 # What is unfrozen behind an optimizer that was made of what required gradients then.
@@ -544,5 +505,4 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 
 def _lists_parameters(node: ast.expr) -> bool:
-    called = [n.func.attr for n in each(node, ast.Call) if is_method_call(n)]
-    return "parameters" in called or "named_parameters" in called
+    return any(is_method_call(n, "parameters", "named_parameters") for n in each(node, ast.Call))

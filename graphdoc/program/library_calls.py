@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Cut, Frame, Node, SourceTexts
@@ -56,8 +57,7 @@ def unread_by_transforms(sources: SourceTexts) -> list[Frame]:
     found: list[Frame] = []
     for call in library_calls(sources, "grad", "grad_and_value"):
         given = argument(call_at(sources, call), 0, "func")
-        root = tree(sources, call.file)
-        for node in walked(root):
+        for node in walked(tree(sources, call.file)):
             named = isinstance(node, ast.FunctionDef) and isinstance(given, ast.Name) and node.name == given.id
             if (not named and node is not given) or not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue
@@ -107,12 +107,8 @@ def checkpoint_fails(program: Program) -> bool:
 
 def ran_inside(nodes: list[Node]) -> set[tuple[str, str]]:
     """The user's functions that ran below a checkpoint in the failing graph, as (file, function)."""
-    found: set[tuple[str, str]] = set()
-    for node in nodes:
-        at = next((i for i, f in enumerate(node.stack) if _is_checkpoints(f)), None)
-        if at is not None:
-            found |= {(f.file, f.function) for f in node.stack[at:] if f.user}
-    return found
+    inside = (node.stack[len(outside(node.stack)) :] for node in nodes)
+    return {(f.file, f.function) for stack in inside for f in stack if f.user}
 
 
 def in_checkpoint(stack: Sequence[Frame]) -> bool:
@@ -127,8 +123,7 @@ def by_checkpoint(cut: Cut) -> bool:
 
 def outside(stack: Sequence[Frame]) -> list[Frame]:
     """The part of a stack outside of the checkpoint, so that its innermost user frame is the checkpoint's call."""
-    at = next((i for i, f in enumerate(stack) if _is_checkpoints(f)), len(stack))
-    return list(stack[:at])
+    return list(takewhile(lambda f: not _is_checkpoints(f), stack))
 
 
 def _is_checkpoints(frame: Frame) -> bool:

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
-from graphdoc.evidence import Event, Evidence, Holder, Node, SourceTexts
+from graphdoc.evidence import Event, Evidence, Holder, Node
 from graphdoc.program import rounds
 from graphdoc.program.calls_in_order import Journal, Site, only_heads_stepped, site
 from graphdoc.program.carried_names import Carried, grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
@@ -30,21 +30,27 @@ def first_row(*rows: tuple[Callable[[], object], _Answer]) -> _Answer:
 class TwoCalls:
     """The earlier call (``freeing``), which used a part of the graph, and the one that failed there (``failing``).
 
-    ``shared`` are the parameters behind that part, ``reaches`` those that the failing call reaches.
+    ``carries`` are the edges by which the graph of the failing call enters that part; ``meant`` are the parameters that
+    it is to train, None where that is not known.
     """
 
     def __init__(
         self,
+        evidence: Evidence,
         journal: Journal,
         failing: Event | None,
         freeing: Event | None,
-        shared: set[str],
-        reaches: list[str],
-        sources: SourceTexts,
+        carries: list[Carried],
+        meant: frozenset[str] | None,
     ) -> None:
+        self._evidence, self.sources = evidence, evidence.sources
         self.journal = journal
         self.failing, self.freeing = failing, freeing
-        self._shared, self._reaches, self.sources = shared, reaches, sources
+        self._crossing = carries
+        self._meant = meant
+        self._all_behind = {name for c in carries for name in c.behind}
+        self.fresh = set(evidence.fresh_reaches)
+        """The parameters that the failing loss reaches by what was made since."""
 
     @cached_property
     def calls(self) -> tuple[Event, Event] | None:
@@ -61,7 +67,7 @@ class TwoCalls:
     @cached_property
     def owners(self) -> frozenset[int]:
         """The optimizers that hold anything of what lies behind the older part."""
-        return self.journal.owners.of(self._shared).optimizers
+        return self.journal.owners.of(self._all_behind).optimizers
 
     @cached_property
     def same_line(self) -> bool:
@@ -104,9 +110,7 @@ class TwoCalls:
     def reached_beside(self) -> set[str]:
         """The parameters into which other calls have sent gradient for the step that the failing call is to add to."""
         out: set[str] = set()
-        for e in reversed(self.journal.events):
-            if self.failing is None or e.index >= self.failing.index:
-                continue
+        for e in self.journal.before(self.failing) if self.failing is not None else ():
             if e.kind in ("step", "zero_grad"):
                 break
             if e.kind == "backward" and not e.failed:
@@ -148,7 +152,7 @@ class TwoCalls:
         """Whether the steps between the two calls touch nothing that both losses reach."""
         if self.calls is None:
             return False
-        return only_heads_stepped(self.journal, self._reaches, *self.calls)
+        return only_heads_stepped(self.journal, self._evidence.reaches, *self.calls)
 
     @cached_property
     def held_by_second(self) -> bool:
@@ -167,7 +171,7 @@ class TwoCalls:
 
         An inner ``autograd.grad`` adds to no gradient.
         """
-        if self.calls is None or not self.owners or self.journal.owners.of(self._shared).free:
+        if self.calls is None or not self.owners or self.journal.owners.of(self._all_behind).free:
             return False
         freeing, failing = self.calls
         if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
@@ -207,25 +211,7 @@ def _around(event: Event) -> Site:
 
 
 class EarlierTerms(TwoCalls):
-    """Two backward calls, of which the later one may differentiate what earlier ones started from.
-
-    ``carries`` are the edges by which its graph enters an older part.
-    """
-
-    def __init__(
-        self,
-        evidence: Evidence,
-        journal: Journal,
-        failing: Event | None,
-        freeing: Event | None,
-        carries: list[Carried],
-    ) -> None:
-        self._evidence = evidence
-        self._crossing = carries
-        self._all_behind = {name for c in carries for name in c.behind}
-        self.fresh = set(evidence.fresh_reaches)
-        """The parameters that the failing loss reaches by what was made since."""
-        super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
+    """Two backward calls, of which the later one may differentiate what earlier ones started from."""
 
     @cached_property
     def earlier_roots(self) -> list[Carried]:
@@ -315,23 +301,7 @@ class Lifetime(Enum):
 
 
 class OlderValues(EarlierTerms):
-    """The values by which a later graph enters an older part of it, and how they live.
-
-    ``carries`` are the edges into it; ``meant`` are the parameters that the failing call is to train, None where that
-    is not known.
-    """
-
-    def __init__(
-        self,
-        evidence: Evidence,
-        journal: Journal,
-        failing: Event | None,
-        freeing: Event | None,
-        carries: list[Carried],
-        meant: frozenset[str] | None,
-    ) -> None:
-        super().__init__(evidence, journal, failing, freeing, carries)
-        self._meant = meant
+    """The values by which a later graph enters an older part of it, and how they live."""
 
     @cached_property
     def used_up(self) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import is_name, last_word, only, pairs
+from graphdoc.source.module import is_method_call, walked
+from graphdoc.source.paths import entries_of, is_name, last_word, only, pairs, sole_target
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
@@ -32,8 +32,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
     to be the model's. ``every`` are the names of all its parameters: its class sets the first part of each of them.
     """
     firsts = {name.partition(".")[0] for name in every}
-    trees = ((file, bindings.tree(sources, file)) for file in sources)
-    classes = [(file, n) for file, tree in trees for n in each(tree, ast.ClassDef)]
+    classes = list(bindings.everywhere(sources, ast.ClassDef))
     here = only([(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}])
     made: _Made | None = None
     parts = layer.split(".")
@@ -92,11 +91,8 @@ def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None
         if not part.isidentifier() or part in words:
             continue
         uses = [n for _, n in named if n.attr == part]
-        built = [
-            (file, n)
-            for file, n in nodes
-            if isinstance(n, ast.Assign) and any(t is u for t in n.targets for u in uses) and len(n.targets) == 1
-        ]
+        assigned = ((file, n, sole_target(n)) for file, n in nodes if isinstance(n, ast.Assign))
+        built = [(file, n) for file, n, target in assigned if any(target is u for u in uses)]
         if len(uses) == 1 and len(built) == 1:
             return part, bindings.frame_of(sources, *built[0])
     return None
@@ -187,22 +183,10 @@ def _below(value: ast.expr, level: int, depth: int) -> _Levels | None:
     if not isinstance(value, _Display | ast.IfExp):
         return None
     found: _Levels = []
-    for item in _items(value):
-        inner = _below(item, level, depth) if isinstance(value, ast.IfExp) else _made(item, level + 1, depth)
+    either = isinstance(value, ast.IfExp)
+    for item in [value.body, value.orelse] if isinstance(value, ast.IfExp) else entries_of(value):
+        inner = _below(item, level, depth) if either else _made(item, level + 1, depth)
         if inner is None:
             return None
         found += inner
     return found
-
-
-def _items(value: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(value, ast.List | ast.Tuple):
-        yield from value.elts
-    elif isinstance(value, ast.Dict):
-        yield from value.values
-    elif isinstance(value, ast.DictComp):
-        yield value.value
-    elif isinstance(value, ast.ListComp | ast.GeneratorExp):
-        yield value.elt
-    elif isinstance(value, ast.IfExp):
-        yield from (value.body, value.orelse)

@@ -6,6 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
+    class_around,
     dotted,
     everywhere,
     frame_of,
@@ -16,8 +17,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
-from graphdoc.source.module import Source, each, is_method_call, values_of, walked
-from graphdoc.source.paths import is_read, last_word, plain_names
+from graphdoc.source.module import Source, each, is_method_call, values_of
+from graphdoc.source.paths import is_read, last_word, plain_names, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -50,9 +51,7 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     """
     root = tree(sources, place.file)
     values = {text_of(value) for value in values_of(root, argument)}
-    inside = [
-        n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
-    ]
+    inside = [n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or 0) <= place.end_line]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
 
 
@@ -170,13 +169,8 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
     found: list[tuple[str, Frame]] = []
     for file, node in methods_named(sources, function, "self"):
         read = {text_of(n) for n in each(node, ast.Attribute) if is_read(n) and dotted(n).startswith("self.")}
-        for statement in walked(node):
-            targets: list[ast.expr] = []
-            if isinstance(statement, ast.Assign):
-                targets = [e for t in statement.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
-            elif isinstance(statement, ast.AugAssign):
-                targets = [statement.target]
-            own = [text_of(t) for t in targets if isinstance(t, ast.Attribute) and dotted(t).startswith("self.")]
+        for statement in each(node, ast.Assign, ast.AugAssign):
+            own = [text_of(t) for t in targets_of(statement) if dotted(t).startswith("self.")]
             if own and (isinstance(statement, ast.AugAssign) or own[0] in read):
                 found.append((own[0], frame_of(sources, file, statement, _qualified(sources, file, node))))
     return found
@@ -184,8 +178,8 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
 
 def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
-    classes = list(each(tree(sources, file), ast.ClassDef))
-    return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)
+    cls = class_around(tree(sources, file), method.lineno)
+    return f"{cls.name}.{method.name}" if cls is not None and method in cls.body else method.name
 
 
 def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame, ast.Assign, str] | None:

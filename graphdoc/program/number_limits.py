@@ -10,7 +10,8 @@ from typing import Any
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
-from graphdoc.source.module import Source, is_method_call, values_of
+from graphdoc.program.spans import innermost_at
+from graphdoc.source.module import Source, given_to, is_method_call, values_of
 from graphdoc.source.paths import is_set, last_word, only
 from graphdoc.source.scopes import is_torchs
 
@@ -180,7 +181,7 @@ class Numbers:
     @property
     def makers(self) -> list[tuple[str, Frame | None]]:
         """The operations behind it with their places, nearest first."""
-        return [(base(str(b.get("op", ""))), frame_of(b.get("stack"))) for b in self.facts.get("by") or ()]
+        return [(base(str(b.get("op", ""))), innermost_at(b.get("stack"))) for b in self.facts.get("by") or ()]
 
     def made_by(self, *names: str, within: int = 3) -> bool:
         """Whether one of these operations is among the nearest that made it."""
@@ -191,14 +192,6 @@ def base(op: str) -> str:
     """``log`` of ``aten.log.default``."""
     parts = op.split(".")
     return parts[1] if len(parts) > 1 else op
-
-
-def frame_of(stack: Any) -> Frame | None:
-    """The innermost frame of a stack of plain frames."""
-    if not isinstance(stack, list) or not stack or not isinstance(stack[-1], dict):
-        return None
-    known = Frame.__dataclass_fields__
-    return Frame(**{k: v for k, v in stack[-1].items() if k in known})
 
 
 def number_of(value: object) -> float:
@@ -279,7 +272,7 @@ def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]
     out: list[ast.Call] = []
     call: ast.expr = value
     while isinstance(call, ast.Call):
-        given = [*call.args, *(k.value for k in call.keywords)]
+        given = given_to(call)
         name = call.func.attr if is_method_call(call) else ""
         asked = name in SHORT and name in _TURNS
         named = [k.value for k in call.keywords if k.arg is not None and k.arg.endswith("dtype")]

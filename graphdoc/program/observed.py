@@ -9,18 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from graphdoc.evidence import (
-    Cut,
     Event,
     Evidence,
     Frame,
     Holder,
     Node,
     OlderEdge,
-    Optimizer,
-    Package,
-    Parameter,
     Raised,
-    Sign,
     SourceTexts,
     Stale,
     Step,
@@ -28,7 +23,7 @@ from graphdoc.evidence import (
 )
 from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
-from graphdoc.program import bindings, exception
+from graphdoc.program import exception
 from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.bindings import function_at, tree
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
@@ -41,7 +36,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
 from graphdoc.source.module import Loop, each, is_method_call, walked
-from graphdoc.source.paths import covers, is_attribute, is_read, last_word, pairs, same, without_subscripts
+from graphdoc.source.paths import covers, is_read, last_word, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
 
@@ -51,7 +46,7 @@ def kept_behind_call(run: Evidence, carry: OlderEdge, failing: Event | None) -> 
     ``backward()``), that of the name, attribute or entry which goes on to the next round instead, with no node that
     takes it up there."""
     taking = run.node(carry.consumer)
-    calls = [f for f in reversed(failing.stack) if f.user] if failing is not None else []
+    calls = user_frames(failing.stack) if failing is not None else []
     call = next((f for f in calls if taking is not None and in_function(taking.stack, f) is not None), None)
     at = in_function(taking.stack, call) if taking is not None and call is not None else None
     if taking is None or call is None or at is None or at.line <= call.line:
@@ -220,44 +215,16 @@ class Program:
     """What is known of one run. Answers are worked out when they are first asked for, from the evidence alone."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
+        self.evidence, self.sources = evidence, evidence.sources
+        self.nodes = evidence.nodes
+        """The nodes of the failing graph that matter."""
+        self.cuts = evidence.cuts
+        """Where chains of gradients end."""
+        self.signs = evidence.signs
+        """What was seen without an error."""
+        self.parameters, self.optimizers, self.packages = evidence.parameters, evidence.optimizers, evidence.packages
 
     # -- what it is made of ------------------------------------------------------------------------------------------
-
-    @property
-    def sources(self) -> SourceTexts:
-        """The text of each file of the run."""
-        return self.evidence.sources
-
-    @property
-    def nodes(self) -> list[Node]:
-        """The nodes of the failing graph that matter."""
-        return self.evidence.nodes
-
-    @property
-    def cuts(self) -> list[Cut]:
-        """Where chains of gradients end."""
-        return self.evidence.cuts
-
-    @property
-    def signs(self) -> list[Sign]:
-        """What was seen without an error."""
-        return self.evidence.signs
-
-    @property
-    def parameters(self) -> list[Parameter]:
-        """The parameters and buffers."""
-        return self.evidence.parameters
-
-    @property
-    def optimizers(self) -> list[Optimizer]:
-        """The optimizers."""
-        return self.evidence.optimizers
-
-    @property
-    def packages(self) -> list[Package]:
-        """The installed packages whose code took part."""
-        return self.evidence.packages
 
     def node(self, ident: int) -> Node | None:
         """The node with this id, or None."""
@@ -492,11 +459,9 @@ def _leftover(program: Program, failing: Event, own: frozenset[int], ident: int)
     shared = held & set(journal.reaches(failing))
     calls = [e for e in since if e.kind == "backward" and not e.failed and shared & set(journal.reaches(e))]
     last = calls[-1] if calls else None
-    if (
-        last is None
-        or last.index < stepped
-        or not all(_for_others(program, e, own) for e in calls if e.index > stepped)
-    ):
+    if last is None or last.index < stepped:
+        return None
+    if not all(_for_others(program, e, own) for e in calls if e.index > stepped):
         return None
     reached = shared & set(journal.reaches(last))
     filled = {p.name for p in program.parameters if p.grad == "present"}
@@ -517,11 +482,8 @@ def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before
     if first is None or second is None or not first.in_function_of(second):
         return False
     known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
-    return any(
-        is_attribute(n, "zero_grad") and first.line < n.lineno < second.line
-        for n in bindings.every_node(sources, first.file)
-        if getattr(n, "lineno", 0) not in known
-    )
+    clears = (n.lineno for n in each(tree(sources, first.file), ast.Attribute) if n.attr == "zero_grad")
+    return any(first.line < line < second.line for line in clears if line not in known)
 
 
 # Rounds of one step: a loop that calls backward in each of its rounds, and behind which the optimizer steps once.

@@ -10,11 +10,10 @@ from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree, trees
+from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
 from graphdoc.program.library_calls import library_calls
-from graphdoc.source.module import Source, each, is_method_call, is_within, walked
+from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
@@ -108,7 +107,7 @@ def made_again(sources: SourceTexts, making: Made) -> str:
     if not isinstance(call, ast.Call) or function is None or not target.startswith("self."):
         return ""
     own = {n.arg for n in each(function, ast.arg)} | {n.id for n in each(function, ast.Name) if is_set(n)}
-    given = (a for c in each(cls, ast.Call) for a in (*c.args, *(k.value for k in c.keywords)))
+    given = (a for c in each(cls, ast.Call) for a in given_to(c))
     taken = any(bindings.text_of(a) == target for a in given)  # by a scheduler, which would be left with the old one
     if taken or any(k.arg is None for k in call.keywords) or _uses(call.args, own):
         return ""
@@ -151,10 +150,8 @@ def _is_tied(sources: SourceTexts, name: str) -> bool:
 
 def binding_behind(making: Made, name: str) -> ast.stmt | None:
     """The statement of the same block, behind, that binds ``name``."""
-    for statement in making.behind:
-        if isinstance(statement, ast.Assign) and any(bindings.text_of(t) == name for t in statement.targets):
-            return statement
-    return None
+    bound = (s for s in making.behind if isinstance(s, ast.Assign))
+    return next((s for s in bound if name in map(bindings.text_of, s.targets)), None)
 
 
 def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
@@ -253,8 +250,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
         at: where it is to be written.
         calls: places of calls that are known to have been made on it.
     """
-    source = source_at(sources, at)
-    here = source.node_statement(Place.of(at))
+    source, here = source_at(sources, at), statement_at(sources, at)
     if here is None:
         return None
     for call in calls:
@@ -337,13 +333,10 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
     user = [f for f in stack if f.user]
     if len(user) < 2 or not name.isidentifier():
         return None
-    function = function_around(tree(sources, user[-1].file), user[-1].line)
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
-    call = bindings.call_at(sources, user[-2])
-    given = bindings.argument(call, names.index(name), name) if name in names and names[:1] != ["self"] else None
+    call, given = bindings.call_at(sources, user[-2]), bindings.given_as(sources, user[-1], user[-2], name)
     if call is None or given is None or spelled(sources, name, user[-2], []) != name:
         return None
-    handed_over = [bindings.text_of(n) for n in (*call.args, *(k.value for k in call.keywords))]
+    handed_over = [bindings.text_of(n) for n in given_to(call)]
     if bindings.text_of(given) == name or handed_over.count(bindings.text_of(given)) < 2:
         return None
     return frame_of(sources, user[-2].file, given)

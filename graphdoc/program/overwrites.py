@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
+from itertools import takewhile
 
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
-from graphdoc.program.calls_in_order import Journal
+from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.carried_names import Carried, statement_names
 from graphdoc.program.exception import VERSION, message_of
-from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
+from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
-from graphdoc.program.spans import in_function, is_at, level_of
+from graphdoc.program.spans import in_function, is_at, level_of, node_loop_of
 from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
 from graphdoc.source.paths import only
 
@@ -39,7 +40,7 @@ def takes_only_older(folded: Folded | None, node: int) -> bool:
     home = folded.home(node) if folded is not None else -1
     if folded is None or home < 0:
         return False
-    taken = [folded.parts[to] for start, to, _ in folded.edges if start == home != to]
+    taken = [folded.parts[to] for to in folded.below([home])]
     return bool(taken) and all(part.older and not part.parameters for part in taken)
 
 
@@ -104,18 +105,15 @@ def _taken_at(folded: Folded | None, line: Frame) -> set[int]:
     if folded is None or folded.root < 0:
         return set()
     here = {n for n, p in enumerate(folded.parts) if p.stack and p.stack[-1].start[:2] == line.start[:2]}
-    return {to for start, to, _ in folded.edges if start in here} - here if folded.root in here else set()
+    return folded.below(here) if folded.root in here else set()
 
 
 def _reached_without(folded: Folded | None, cut: set[int]) -> set[str] | None:
     if folded is None or folded.root < 0 or not cut or folded.root in cut:
         return None
-    todo, seen = [folded.root], {folded.root}
-    while todo:
-        at = todo.pop()
-        below = {to for start, to, _ in folded.edges if start == at} - cut - seen
+    seen = {folded.root}
+    while below := folded.below(seen) - cut:
         seen |= below
-        todo += below
     return {name for n in seen for name in folded.parts[n].parameters}
 
 
@@ -125,60 +123,20 @@ def _reached_without(folded: Folded | None, cut: set[int]) -> set[str] | None:
 def keeping_calls(journal: Journal, node: Node, behind: set[str], failing: Event | None) -> list[Event]:
     """The calls before the failing one, with the flag, that can have walked a node. ``behind`` are the parameters that
     lie behind it."""
-    out = []
-    for e in journal.events:
-        if e.kind not in ("backward", "grad") or not e.retain_graph or e.failed:
-            continue
-        if failing is not None and e.index >= failing.index:
-            continue
-        # The root is newer than what it walks over, and the call is newer than both.
-        if e.sequence <= node.sequence or 0 <= e.root < node.sequence:
-            continue
-        reached = set(journal.reaches(e))
-        if reached and behind and not behind <= reached:
-            continue
-        out.append(e)
-    return out
+    kept = (e for e in journal.events if e.kind in DIFFERENTIATING and e.retain_graph and not e.failed)
+    before = (e for e in kept if failing is None or e.index < failing.index)
+    # The root is newer than what it walks over, and the call is newer than both.
+    newer = (e for e in before if e.sequence > node.sequence and not 0 <= e.root < node.sequence)
+    return [e for e in newer if not behind or behind <= (reached := set(journal.reaches(e))) or not reached]
 
 
 def kept_for_its_round(journal: Journal, calls: list[Event], behind: set[str]) -> bool:
     """Whether one of the calls had a reason of its own to keep it: another one went that way again before any step."""
     for kept in calls:
-        later = [e for e in journal.events if e.index > kept.index]
-        step = next((i for i, e in enumerate(later) if e.kind == "step"), len(later))
-        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later[:step]):
+        later = takewhile(lambda e: e.kind != "step", (e for e in journal.events if e.index > kept.index))
+        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later):
             return True
     return False
-
-
-# When an overwritten value was saved and when it was written: the nodes of a call, and the call that wrote.
-
-
-class OverwriteTimes:
-    """The part of an ``Overwrite`` that says when. ``stales`` are the overwritten tensors, ``stale`` the first."""
-
-    _evidence: Evidence
-    stales: list[Stale]
-    stale: Stale
-
-    def ran_in(self, frame: Frame) -> list[Node]:
-        """The nodes that saved one of the tensors in the call at this place, that of the first tensor in front."""
-        nodes = (self._evidence.node(s.node) for s in self.stales)
-        return [n for n in nodes if n is not None and any(is_at(f, frame) for f in n.stack)]
-
-    def made_by(self, writer: Writer) -> Event | None:
-        """The call in the journal that wrote, where it is known: the step, or the only load_state_dict there since."""
-        node = self._evidence.node((writer.stale or self.stale).node)
-        if writer.event is not None or writer.frame is None or node is None:
-            return writer.event
-        loads = [
-            e
-            for e in self._evidence.events
-            if e.kind == "load_state_dict"
-            and e.sequence >= node.sequence
-            and any(is_at(f, writer.frame) for f in e.stack)
-        ]
-        return only(loads)
 
 
 # What a tensor is to the program that was saved for backward and written since.
@@ -208,7 +166,7 @@ def saved_as(stale: Stale) -> Saved:
 # What was overwritten: the tensors that backward needs, who wrote them, and what they are to the program.
 
 
-class OverwrittenTensor(OverwriteTimes):
+class OverwrittenTensor:
     """The part of an ``Overwrite`` that says what was written. ``stale`` is what backward met first, ``stales`` all of
     its kind, that one first."""
 
@@ -300,6 +258,27 @@ class OverwrittenTensor(OverwriteTimes):
         own = [target_of(self._evidence, w.frame) for w in self.own_writers]
         return bool(own) and all(t.kept and t.path == f"self.{last}" for t in own)
 
+    # -- when --------------------------------------------------------------------------------------------------------
+
+    def ran_in(self, frame: Frame) -> list[Node]:
+        """The nodes that saved one of the tensors in the call at this place, that of the first tensor in front."""
+        nodes = (self._evidence.node(s.node) for s in self.stales)
+        return [n for n in nodes if n is not None and any(is_at(f, frame) for f in n.stack)]
+
+    def made_by(self, writer: Writer) -> Event | None:
+        """The call in the journal that wrote, where it is known: the step, or the only load_state_dict there since."""
+        node = self._evidence.node((writer.stale or self.stale).node)
+        if writer.event is not None or writer.frame is None or node is None:
+            return writer.event
+        loads = [
+            e
+            for e in self._evidence.events
+            if e.kind == "load_state_dict"
+            and e.sequence >= node.sequence
+            and any(is_at(f, writer.frame) for f in e.stack)
+        ]
+        return only(loads)
+
     # -- what the tensor is to the program ---------------------------------------------------------------------------
 
     @cached_property
@@ -327,7 +306,8 @@ class OverwrittenTensor(OverwriteTimes):
             return True
         if not any(wrote_again(s) for s in self.stales) or not any(w.by is By.LINE for w in self.own_writers):
             return False
-        looped = self.target.sliced and any(in_loop(self._evidence.sources, w.frame) for w in self.own_writers)
+        writing = [w.frame for w in self.own_writers if w.frame is not None]
+        looped = self.target.sliced and any(node_loop_of(self._evidence.sources, f) for f in writing)
         return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
 
 

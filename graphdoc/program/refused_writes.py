@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import read_behind
-from graphdoc.program.container_entries import statements
+from graphdoc.program.container_entries import statements, statements_at
 from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, each, is_method_call, receiver_of, walked
+from graphdoc.source.module import Loop, each, given_to, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     covers,
+    entries_of,
+    is_constant,
     is_in_place,
     is_name,
     key,
@@ -27,7 +29,6 @@ from graphdoc.source.paths import (
     without_subscripts,
     words,
 )
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, is_read_later, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
@@ -40,15 +41,11 @@ _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type
 def entry_written(sources: SourceTexts, frame: Frame) -> str:
     """The entry of a list or a dictionary that the statement writes into: ``s[t + 1]`` of ``s[t + 1][:, 0] = v``; empty
     where it writes into no such thing."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if owner is None:
         return ""
     value = bare_call(owner)
-    written: list[ast.expr] = list(targets_of(owner))
-    if is_method_call(value):
-        written = [value.func.value]
-    for node in written:
+    for node in [value.func.value] if is_method_call(value) else targets_of(owner):
         while isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
                 break  # the path as it is written names it
@@ -87,22 +84,20 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     asked = gradient_asked(sources, frame, path)
     if not asked:
         return False
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if owner is None:
         return False
     value = bare_call(owner)
     if value is not None and last_word(value.func) in _FILLS:
         return True
-    loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
+    loops = source.node_loops(owner)
     return min(asked) <= owner.lineno or any(covers(loop, line) for loop in loops for line in asked)
 
 
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
     an argument, and then what it returns."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
         return False
     return read_behind(sources, frame, path)
@@ -111,8 +106,7 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function writes into a plain name of its own (``gate = bias[4:8]``; ``gate += 1``), and nothing reads
     it any more: the write is there for whom else it changes."""
-    source = bindings.source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
         return False
@@ -134,7 +128,7 @@ def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:
     base = path.partition("[")[0]
     made = [value for _, value in bindings.assignments(sources, frame, base)]
     if base != path:
-        made = [v for value in made for v in _entries(value)]
+        made = [v for value in made if not isinstance(value, ast.Tuple) for v in entries_of(value)]
         made += list(_put(sources, frame, base))
     calls = [_flagged(value) for value in made]
     return [bindings.frame_of(sources, frame.file, c) for c in calls if c is not None] if all(calls) else []
@@ -155,19 +149,6 @@ def _is(node: ast.expr, base: str) -> bool:
     return bindings.text_of(without_subscripts(node)) == base
 
 
-def _entries(value: ast.expr) -> list[ast.expr]:
-    """What a list or dictionary that is written out begins with."""
-    if isinstance(value, ast.List):
-        return value.elts
-    if isinstance(value, ast.ListComp):
-        return [value.elt]
-    if isinstance(value, ast.Dict):
-        return value.values
-    if isinstance(value, ast.DictComp):
-        return [value.value]
-    return []
-
-
 def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
     """What the function puts into a container: ``s[t] = v``, ``s.append(v)``."""
     for node in walked(bindings.scope_at(sources, frame)):
@@ -181,7 +162,7 @@ def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
 def _flagged(value: ast.expr) -> ast.Call | None:
     """The call in an expression that makes a leaf with the flag; not a parameter."""
     while isinstance(value, ast.Call):
-        if any(k.arg == "requires_grad" and getattr(k.value, "value", None) is True for k in value.keywords):
+        if is_constant(keyword(value, "requires_grad"), True):
             return value if last_word(value.func) != "Parameter" else None
         inner = receiver_of(value)
         if last_word(value.func) == "requires_grad_" and not value.args and not value.keywords:
@@ -233,11 +214,10 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
         return None
     used = innermost_user(node.stack)
-    source = bindings.source_at(program.sources, used) if used is not None else None
-    if used is None or source is None or not used.column:
+    if used is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
-    operands = dict.fromkeys(source.operands(used))
+    operands = dict.fromkeys(bindings.source_at(program.sources, used).operands(used))
     for name in operands:
         whole = _whole(program.sources, bound_before(program.sources, used, name))
         if whole is not None:
@@ -256,11 +236,10 @@ def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
 
 def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     """The tensor of which the parts are bound by the statement of this value; None where it binds no parts."""
-    source = bindings.source_at(sources, value) if value is not None else None
-    node = source.node_expression(Place.of(value)) if source is not None else None
-    if value is None or source is None or node is None:
+    node = bindings.expression_at(sources, value)
+    if value is None or node is None:
         return None
-    statement = source.node_owner(node)
+    statement = bindings.source_at(sources, value).node_owner(node)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if isinstance(statement, ast.For) and statement.iter is node:
         targets = [statement.target]
@@ -328,14 +307,10 @@ def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed 
     if len(own) < 2 or own[-1] - own[-2] != 1 or not target.parameter or target.local:
         return None
     frame, caller = stack[own[-1]], stack[own[-2]]
-    position = bindings.position_of_argument(sources, frame, target.path)
-    call = bindings.call_at(sources, caller)
+    call, given = bindings.call_at(sources, caller), bindings.given_as(sources, frame, caller, target.path)
     statement = bindings.statement_at(sources, caller)
-    if position is None or call is None or not isinstance(statement, ast.Expr):
+    if not isinstance(statement, ast.Expr) or bindings.text_of(statement.value) != bindings.text_of(call):
         return None
-    if ast.unparse(statement.value) != ast.unparse(call):
-        return None
-    given = bindings.argument(call, position, target.path)
     written = without_subscripts(given) if given is not None else None
     return Handed(caller, written.id) if isinstance(written, ast.Name) else None
 
@@ -405,9 +380,7 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
-    for node in bindings.every_node(sources, frame.file):
-        if not isinstance(node, ast.stmt) or node.lineno != frame.line:
-            continue
+    for node in statements_at(sources, frame):
         if isinstance(node, ast.Assign | ast.AugAssign):
             return node.value
         if (call := bare_call(node)) is not None and call.args:
@@ -421,8 +394,7 @@ def _read(value: ast.AST) -> list[str]:
         of = receiver_of(value)
         if last_word(value.func) in _NUMBERS:
             return []
-        given = [*value.args, *(k.value for k in value.keywords)]
-        return [r for part in (*given, *([of] if of is not None else ())) for r in _read(part)]
+        return [r for part in (*given_to(value), *([of] if of is not None else ())) for r in _read(part)]
     if isinstance(value, ast.Name | ast.Attribute):
         path = bindings.dotted(value)
         words = path.split(".")
@@ -435,10 +407,8 @@ _LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
 
 def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
-    adds = any(
-        n.lineno == frame.line and isinstance(n.op, ast.Add | ast.Sub) and is_name(n.target, name)
-        for n in each(bindings.tree(sources, frame.file), ast.AugAssign)
-    )
+    node = bindings.statement_at(sources, frame)
+    adds = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub) and is_name(node.target, name)
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 
 
@@ -498,13 +468,8 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
         value: ast.expr | None = statement.value
     elif isinstance(statement, ast.AugAssign):
         target, value = statement.target, statement.value
-    elif is_method_call(call := getattr(statement, "value", None)):
-        method = call.func.attr
-        in_place = is_in_place(method)
-        target, value = call.func.value, ast.Tuple(list(call.args), ast.Load())
-        if not in_place:
-            return None, set()
-        ast.copy_location(value, call)
+    elif is_method_call(call := getattr(statement, "value", None)) and is_in_place(call.func.attr):
+        target, value = call.func.value, ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
     else:
         return None, set()
     target = without_subscripts(target)
@@ -525,10 +490,7 @@ def _names_with_graph(node: ast.AST) -> set[str]:
         return {node.attr} | _names_with_graph(node.value)
     if isinstance(node, ast.Name):
         return {node.id}
-    found: set[str] = set()
-    for child in ast.iter_child_nodes(node):
-        found |= _names_with_graph(child)
-    return found
+    return {name for child in ast.iter_child_nodes(node) for name in _names_with_graph(child)}
 
 
 def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:

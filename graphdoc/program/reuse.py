@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, SourceTexts
-from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at
+from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at, statement_at
 from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
 from graphdoc.program.carried_names import Carried, bound_names, by_places, carried
 from graphdoc.program.custom_functions import changes_the_gradient_alone
@@ -18,9 +18,8 @@ from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
 from graphdoc.program.spans import reached, user_line
 from graphdoc.source.expressions import counts, first_index
-from graphdoc.source.module import each
+from graphdoc.source.module import Source, each, given_to
 from graphdoc.source.paths import key, last_word, sole_target, without_subscripts
-from graphdoc.source.places import Place
 
 # A value from before the updates that the loss compares with what it computes anew: the old policy's log-probability,
 # a prediction taken as a target. It is data, whatever trains what lies behind it.
@@ -75,31 +74,23 @@ def _makers(sources: SourceTexts, making: list[Frame]) -> set[str]:
     """The functions that computed the old value, by their last name, and the call of the user's own line."""
     found = {f.function.rpartition(".")[2] for f in making}
     for f in making:
-        node = _node_at(sources, f)
+        node = expression_at(sources, f)
         if isinstance(node, ast.Call):
-            found |= {_callee(node)}
+            found |= {last_word(node.func)}
     return found - {"<module>", "__init__", "main", ""}
 
 
 def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
-    node = _node_at(sources, at)
+    node = expression_at(sources, at)
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
-    return [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
-
-
-def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
-    return expression_at(sources, frame) if frame.column else None
+    return given_to(node) if isinstance(node, ast.Call) else []
 
 
 def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
     behind = made_of(scope_at(sources, at), value, most=MOST_ASSIGNMENTS).expressions
-    return {_callee(n) for e in behind for n in each(e, ast.Call)}
-
-
-def _callee(call: ast.Call) -> str:
-    return last_word(call.func)
+    return {last_word(n.func) for e in behind for n in each(e, ast.Call)}
 
 
 # Which statements a graph leads through: read off the nodes that they made, where the source shows names alone. A
@@ -138,15 +129,9 @@ def _lines_of(
 
 def above(folded: Folded, parts: set[int]) -> set[int]:
     """The other parts that lead to any of these, as backward goes."""
-    leading: dict[int, set[int]] = {}
-    for upper, lower, _ in folded.edges:
-        leading.setdefault(lower, set()).add(upper)
     seen = set(parts)
-    todo = list(parts)
-    while todo:
-        new = leading.get(todo.pop(), set()) - seen
-        seen |= new
-        todo += new
+    while upper := folded.taking(seen):
+        seen |= upper
     return seen - parts
 
 
@@ -160,7 +145,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
     leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
     if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
         return None
-    return _lines_of(folded, _taking(folded, leaves), level, every=True)
+    return _lines_of(folded, folded.taking(leaves), level, every=True)
 
 
 def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
@@ -171,12 +156,7 @@ def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
     leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
     if any(len(p.parameters) >= PART_NAMES for p in folded.parts):
         return None  # the rest of these are not named
-    return any(not folded.parts[number].older for number in _taking(folded, leaves))
-
-
-def _taking(folded: Folded, leaves: set[int]) -> set[int]:
-    """The parts that take up one of these at once."""
-    return {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves
+    return any(not folded.parts[number].older for number in folded.taking(leaves))
 
 
 def without_graph(extras: dict[str, Any], function: str) -> set[str]:
@@ -235,32 +215,18 @@ def _through(carry: Carried) -> SlicedBuffer | None:
     sliced = carry.taken is not None and carry.taken.op.startswith("Select") and carry.made.op.endswith("CopySlices")
     if write is None or read is None or not sliced:
         return None
-    path = _read(carry.run.sources, read)
+    sources = carry.run.sources
+    path = _sliced(source_at(sources, read), expression_at(sources, read))
     held = {h.path for h in carry.holders if h.exact and h.function == read.function}
-    if path is None or path not in held or not _filled(carry.run.sources, write, path):
-        return None
-    return SlicedBuffer(path, read, write)
+    filled = _sliced(source_at(sources, write), sole_target(statement_at(sources, write)))
+    return SlicedBuffer(path, read, write) if path and path in held and path == filled else None
 
 
-def _read(sources: SourceTexts, frame: Frame) -> str | None:
-    """``self.values`` of ``self.values[i]``, ``i`` being the counter of a loop around it."""
-    source = source_at(sources, frame)
-    node = source.node_expression(Place.of(frame))
+def _sliced(source: Source, node: ast.expr | None) -> str:
+    """``self.values`` of ``self.values[i]``, ``i`` being the counter of a loop around it; empty for all else."""
     first = first_index(node) if isinstance(node, ast.Subscript) else None
-    if not isinstance(node, ast.Subscript) or not isinstance(first, ast.Name) or not counts(source, first):
-        return None
-    return key(without_subscripts(node))
-
-
-def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
-    """Whether the statement puts a value into a part of one slice of the buffer, which a loop picks as well."""
-    source = source_at(sources, frame)
-    statement = source.node_statement(Place.of(frame))
-    target = sole_target(statement)
-    if not isinstance(target, ast.Subscript) or key(without_subscripts(target)) != path:
-        return False
-    first = first_index(target)
-    return isinstance(first, ast.Name) and counts(source, first)
+    picked = isinstance(node, ast.Subscript) and isinstance(first, ast.Name) and counts(source, first)
+    return key(without_subscripts(node)) if picked and node is not None else ""
 
 
 # The older part of a graph that a backward call ran into: which tensors lead there, and what they are for the loss.

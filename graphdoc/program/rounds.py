@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from itertools import takewhile
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, Package, SourceTexts, package_of
-from graphdoc.program.bindings import frame_of, function_at, source_at, trees
+from graphdoc.program.bindings import everywhere, frame_of, function_at, statement_at
 from graphdoc.program.carried_names import Carried
-from graphdoc.program.spans import in_function, level_of, node_loop_of
-from graphdoc.source.module import Loop, Source, each, has, walked
+from graphdoc.program.spans import in_function, level_of, loops_around, node_loop_of
+from graphdoc.source.module import each, has, walked
 from graphdoc.source.paths import covers
-from graphdoc.source.places import Place
 
 
 def of_this_round(run: Evidence, met: Node | None, failing: Event, made: Node) -> bool:
@@ -30,9 +30,8 @@ def of_this_round(run: Evidence, met: Node | None, failing: Event, made: Node) -
     level = level_of(made.stack, failing.stack)
     if level is None:
         return False
-    source = source_at(run.sources, level[0])
-    inner, outer = (_loops(source, f) for f in level)
-    return len(inner) > len(outer) and all(any(o is i for i in inner) for o in outer)
+    inner, outer = (loops_around(run.sources, f) for f in level)
+    return len(inner) > len(outer) and all(loop in inner for loop in outer)
 
 
 def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Frame]) -> bool:
@@ -43,11 +42,10 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     if level is None or level[0].start > level[1].start:
         return False
     inner = next(i for i, f in enumerate(below) if f is level[1])
-    if any(_loops(source_at(sources, f), f) for f in below[inner + 1 :]):
+    if any(loops_around(sources, f) for f in below[inner + 1 :]):
         return False
-    source = source_at(sources, level[0])
-    around, repeated = (_loops(source, f) for f in level)
-    return all(any(a is r for a in around) for r in repeated)
+    around, repeated = (loops_around(sources, f) for f in level)
+    return all(loop in around for loop in repeated)
 
 
 def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
@@ -56,26 +54,15 @@ def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequenc
     level = level_of(call, step)
     if level is None or level[0].start >= level[1].start:
         return False
-    source = source_at(sources, level[0])
-    inner, outer = (_loops(source, f) for f in level)
-    if any(has(loop, ast.Break) for loop in inner if not any(o is loop for o in outer)):
+    inner, outer = (loops_around(sources, f) for f in level)
+    if any(has(loop, ast.Break) for loop in inner if loop not in outer):
         return False
-    whole = source.node_statement(Place.of(level[0]))
+    whole = statement_at(sources, level[0])
     several = (n for n in each(whole, ast.expr) if hasattr(n, "generators"))
     more = len(inner) > len(outer) or any(level[0].lies_in(frame_of(sources, level[0].file, n)) for n in several)
     users = [f for f in call if f.user]
     more = more or any(f.function.endswith("<genexpr>") for f in users[users.index(level[0]) + 1 :][:1])
-    return more and all(any(o is i for i in inner) for o in outer)
-
-
-def _loops(source: Source, frame: Frame) -> list[ast.AST]:
-    """The loops of the function around a place, innermost first."""
-    owner = source.node_statement(Place.of(frame))
-    function = source.node_function(owner) if owner is not None else None
-    above = [owner, *source.node_ancestors(owner)] if owner is not None else []
-    if function is not None and function in above:
-        above = above[: above.index(function)]
-    return [a for a in above if isinstance(a, Loop)]
+    return more and all(loop in inner for loop in outer)
 
 
 # What earlier backward calls began at, as the user knows it: the loss, also where a package scaled it by a number.
@@ -105,12 +92,8 @@ def leads_to(carry: Carried, roots: set[tuple[int, int]]) -> bool:
 
 
 def _by_package(packages: list[Package], event: Event) -> bool:
-    for frame in reversed(event.stack):
-        if frame.user:
-            return False
-        if package_of(packages, frame.file) is not None:
-            return True
-    return False
+    below = takewhile(lambda f: not f.user, reversed(event.stack))
+    return any(package_of(packages, f.file) is not None for f in below)
 
 
 # Values that a function makes at its first use and keeps: it has run again since, past the line that makes them.
@@ -153,8 +136,7 @@ def kept_by_package(carry: Carried, freeing: Event | None) -> bool:
 
 def _is_private(sources: SourceTexts, holder: Holder) -> bool:
     names = {s.key for s in holder.steps if s.kind == "attribute" and s.key.startswith("_")}
-    roots = trees(sources)
-    return bool(names - {n.attr for root in roots for n in each(root, ast.Attribute)})
+    return bool(names - {n.attr for _, n in everywhere(sources, ast.Attribute)})
 
 
 def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:

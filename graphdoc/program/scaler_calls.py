@@ -173,11 +173,8 @@ def _innermost_loop(scope: ast.AST, line: int) -> ast.stmt | None:
 
 def _made_before(scope: ast.AST, node: ast.stmt, update: ast.Expr) -> bool:
     """Whether the block that ends with this statement makes the same call itself."""
-    for parent in (scope, *own_nodes(scope)):
-        for block in blocks_of(parent):
-            if node in block:
-                return any(ast.dump(b) == ast.dump(update) for b in block[: block.index(node)])
-    return False
+    blocks = (block for parent in (scope, *own_nodes(scope)) for block in blocks_of(parent) if node in block)
+    return any(ast.dump(b) == ast.dump(update) for block in blocks for b in block[: block.index(node)])
 
 
 # Steps that are left out where a gradient or a loss is not finite: what stands beside such a step runs as rarely.

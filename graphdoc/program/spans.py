@@ -159,6 +159,12 @@ def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
     return source_at(sources, frame).node_loop(statement) if statement is not None else None
 
 
+def loops_around(sources: SourceTexts, frame: Frame) -> list[Loop]:
+    """The loops of the function around a place, innermost first."""
+    statement = statement_at(sources, frame)
+    return source_at(sources, frame).node_loops(statement) if statement is not None else []
+
+
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     """Whether a ``for`` goes through ``range`` and reads nothing of what it goes through: so many times the same."""
     node = statement_at(sources, loop)
@@ -172,13 +178,8 @@ def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
 
 def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Frame) -> list[Frame]:
     """The loops of the functions that a chain of calls goes through, outermost first, down to the place ``last``."""
-    found: list[Frame] = []
-    for frame in calls:
-        loop = loop_of(sources, frame)
-        found += [loop] if loop is not None else []
-        if frame is last:
-            break
-    return found
+    until = next((i for i, f in enumerate(calls) if f is last), len(calls))
+    return [loop for f in calls[: until + 1] if (loop := loop_of(sources, f)) is not None]
 
 
 # Where several stacks part: the function in which a forward, a write and a backward call all stand.
@@ -301,6 +302,11 @@ def frames(value: object) -> list[Frame]:
     return found
 
 
+def innermost_at(value: object) -> Frame | None:
+    """The last of such frames; None for none."""
+    return next(reversed(frames(value)), None)
+
+
 # Parts of a graph that `torch.compile` has made one node of: what is compiled together is freed together.
 
 
@@ -361,14 +367,9 @@ def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Ev
 
     A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
     """
-    last = max(
-        (
-            e.sequence
-            for e in events
-            if event is not None and e.index < event.index and e.kind in ("backward", "grad", "step")
-        ),
-        default=-1,
-    )
+    ends = ("backward", "grad", "step")
+    before = [e.sequence for e in events if event is not None and e.index < event.index and e.kind in ends]
+    last = max(before, default=-1)
     nodes = [n for n in graph if any(f.user for f in n.stack)]
     fresh = [n.stack for n in nodes if n.sequence >= last]
     return (fresh or [n.stack for n in nodes]) + [c.stack for c in cuts if c.stack]

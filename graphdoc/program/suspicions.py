@@ -10,8 +10,18 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import is_attribute, is_name, is_read, is_set, last_word, pairs, without_subscripts
+from graphdoc.source.module import each, has, is_method_call, is_within, keyword, walked
+from graphdoc.source.paths import (
+    detached,
+    is_attribute,
+    is_constant,
+    is_name,
+    is_read,
+    is_set,
+    last_word,
+    pairs,
+    without_subscripts,
+)
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -113,8 +123,7 @@ def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
 
 
 def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
-    for file in sources:
-        yield from bindings.every_node(sources, file)
+    return (node for _, node in bindings.everywhere(sources))
 
 
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
@@ -193,10 +202,7 @@ def _makes_leaf(node: ast.AST) -> bool:
         return any(last_word(n) in ("detach", "data") for n in each(node.func, ast.Attribute))
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
-    wanted = any(
-        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
-    )
-    if not wanted or not node.args:
+    if not is_constant(keyword(node, "requires_grad"), True) or not node.args:
         return False
     # The whole of it kept under a name may be what a network has computed.
     given = node.args[0]
@@ -219,10 +225,7 @@ def _is_estimator(node: ast.AST) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for kept, cut in ((node.left, node.right), (node.right, node.left)):
-        inner = cut.func if isinstance(cut, ast.Call) else cut
-        if not is_attribute(inner, "detach", "data"):
-            continue
-        difference = inner.value
+        difference = detached(cut)
         if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):
             return ast.unparse(difference.right) == ast.unparse(kept)
     return False

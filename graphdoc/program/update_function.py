@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts, Stale
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import expression_at, source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import is_at, level_of
-from graphdoc.source.module import Source
-from graphdoc.source.places import Place
+from graphdoc.program.spans import is_at, level_of, loops_around
 
 MOST_FORWARDS = 8
 
@@ -86,24 +83,17 @@ def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
 
 
 def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) -> str:
-    source = source_at(sources, forward)
-    owners = [source.node_statement(Place.of(f)) for f in (forward, write, backward)]
-    loops = [_loops(source, o) for o in owners]
+    loops = [loops_around(sources, f) for f in (forward, write, backward)]
     if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):
         return "late"
     if forward.extent == write.extent:
         # Of a comprehension's rounds a later one may have written what an earlier one saved.
-        node = source.node_expression(Place.of(forward))
-        several = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-        above = source.node_ancestors(node) if node is not None else ()
-        return "late" if any(isinstance(a, several) for a in above) else "within"
+        node = expression_at(sources, forward)
+        above = source_at(sources, forward).node_ancestors(node) if node is not None else ()
+        return "late" if any(hasattr(a, "generators") for a in above) else "within"
     if write.extent == backward.extent and (forward.end_line, forward.end_column) <= (
         write.end_line,
         write.end_column,
     ):
         return "below"  # in front of the call, or among its arguments
     return "straight" if forward.line < write.line < backward.line else "carried"
-
-
-def _loops(source: Source, owner: ast.stmt | None) -> list[ast.AST]:
-    return [a for a in source.node_ancestors(owner) if isinstance(a, ast.For | ast.While)] if owner else []

@@ -10,16 +10,13 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, scope_around, source_at, statement_at, text_of
+from graphdoc.program.bindings import expression_at, frame_of, scope_around, source_at, statement_at, text_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_attribute, is_read, key, last_word, targets_of
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
-
-# What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes.
 
 # Where an array that was taken out of a tensor becomes a tensor again, and whether it goes into a loss.
 
@@ -54,8 +51,7 @@ def in_the_loss(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
 
 def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes: _Passes) -> Frame | None:
     for frame in reversed(stack):
-        source = source_at(sources, frame)
-        start = source.node_expression(Place.of(frame))
+        source, start = source_at(sources, frame), expression_at(sources, frame)
         if start is None:
             return None
         scope = scope_around(source.tree, frame.line)
@@ -286,9 +282,8 @@ _PLAIN = frozenset(
 def goes_nowhere_else(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the array made at a place is printed and can be kept by nothing: ``print`` gets it, or what its own
     methods and plain functions make of it."""
-    source = source_at(sources, frame) if frame is not None else None
-    node = source.node_expression(Place.of(frame)) if source is not None and frame is not None else None
-    if source is None or node is None or _binds_print(source.tree):
+    source, node = source_at(sources, frame), expression_at(sources, frame)
+    if node is None or _binds_print(source.tree):
         return False
     inner: ast.AST = node
     for outer in (node, *source.node_ancestors(node)):
@@ -354,11 +349,10 @@ def plain_number(sources: SourceTexts, frame: Frame | None, name: str) -> Number
 
 def _converts(node: ast.AST) -> bool:
     """Whether an expression takes numbers out of tensors by its own calls."""
-    for call in each(node, ast.Call):
-        method = is_method_call(call) and call.func.attr in _METHODS
-        if method or (isinstance(call.func, ast.Name) and call.func.id in _FUNCTIONS):
-            return True
-    return False
+    calls = each(node, ast.Call)
+    return any(
+        is_method_call(c, *_METHODS) or (isinstance(c.func, ast.Name) and c.func.id in _FUNCTIONS) for c in calls
+    )
 
 
 def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:

@@ -24,9 +24,7 @@ from graphdoc.evidence import (
 from graphdoc.program import bindings
 from graphdoc.program.bindings import source_at
 from graphdoc.program.spans import Moment, innermost_user, line_text, moment
-from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, last_word, targets_of
-from graphdoc.source.places import Place
 from graphdoc.source.scopes import parameters
 
 # Whose deed an operation under ``optimizer.step()`` is: the optimizer's own, or that of a closure given to it.
@@ -115,15 +113,11 @@ def _is_foreign(frame: Frame) -> bool:
 
 def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the expression that runs here calls what the function was given as an argument: ``closure()``."""
-    text = sources.get(frame.file)
-    if text is None:
+    if frame.file not in sources:
         return "closure()" in line_text(sources, frame)
-    source = Source(frame.file, text)
-    node = source.node_expression(Place.of(frame))
-    function = source.node_function(node) if isinstance(node, ast.Call) else None
-    if function is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    return node.func.id in parameters(function)
+    node, function = bindings.expression_at(sources, frame), bindings.function_at(sources, frame)
+    called = node.func if isinstance(node, ast.Call) else None
+    return function is not None and isinstance(called, ast.Name) and called.id in parameters(function)
 
 
 # Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself.
@@ -219,13 +213,8 @@ def _optimizer_type(
 
 
 def _step_at(events: list[Event], frame: Frame | None) -> Event | None:
-    for e in reversed(events):
-        at = innermost_user(e.stack) if e.kind == "step" else None
-        if at is None or frame is None:
-            continue
-        if at.start == frame.start:
-            return e
-    return None
+    steps = ((e, innermost_user(e.stack)) for e in reversed(events) if e.kind == "step")
+    return next((e for e, at in steps if at is not None and frame is not None and at.start == frame.start), None)
 
 
 def _writer(events: list[Event], write: Write, op: str, frame: Frame | None, by: By) -> Writer:
@@ -258,8 +247,7 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
     frame, stale = writer.frame, writer.stale
     if frame is None or stale is None:
         return ""
-    source = source_at(sources, frame)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = source_at(sources, frame), bindings.statement_at(sources, frame)
     parts = [t for t in targets_of(owner) if isinstance(t, ast.Subscript)] if owner is not None else []
     if len(parts) != 1:
         return ""

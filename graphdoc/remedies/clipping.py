@@ -11,9 +11,8 @@ from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.bindings import source_at
-from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
+from graphdoc.program.spans import code_at, innermost_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, is_method_call, is_within, walked
 from graphdoc.source.paths import last_word, parse_expression, plain_names
@@ -165,7 +164,7 @@ def _scaler(sources: SourceTexts, extras: dict[str, Any]) -> tuple[str, str] | N
 
 
 def _users_frame(call: dict[str, Any]) -> Frame | None:
-    return frame_of([f for f in call["stack"] if f.get("user")])
+    return innermost_at([f for f in call["stack"] if f.get("user")])
 
 
 # Where a gradient is complete: behind what changes it after the backward call, in front of what throws it away.

@@ -240,7 +240,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
 def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
     out = sum_of_rounds(program, reuse)
-    call = innermost_user(reuse.failing.stack) if reuse.failing else None
+    call = user_line(reuse.failing)
     for frame in adding(program, reuse)[:1]:
         names = list(bound_names(program.sources, frame))
         loop = loop_of(program.sources, frame)
@@ -281,10 +281,9 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
 
 def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """Two calls on one root: ask once, or keep the graph of an inner grad call."""
-    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    frame, freeing = user_line(reuse.failing), user_line(reuse.freeing)
     if reuse.failing is None or frame is None:
         return ()
-    freeing = user_line(reuse.freeing)
     if reuse.failing.kind == "grad" and freeing is not None and freeing.line != frame.line:
         # Another line used the graph up: that is the call which has to keep it.
         frame = freeing
@@ -296,18 +295,14 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
             *remedy_at(frame, "grad_of_all", title, "safe", note),
             *(replace(r, open=_SAME) if alike else r for r in _kept(program.sources, reuse, frame)),
         )
-    if reuse.counts_again and not reuse.adds_nothing:
-        return without_calls_on_terms(reuse)
-    if reuse.carries and not reuse.adds_nothing:
+    if not reuse.adds_nothing and (reuse.counts_again or reuse.carries):
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
-        return tuple(compute_again(program, reuse))
+        return without_calls_on_terms(reuse) if reuse.counts_again else tuple(compute_again(program, reuse))
     if reuse.same_line:
         # One statement in each round: without it there would be no backward call at all.
-        if newer := _put_beside(program.sources, frame):
-            return newer
-        some = asks_for_some(program.sources, reuse.failing)
-        kept = _kept(program.sources, reuse, frame) if some else ()
-        return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
+        kept = _kept(program.sources, reuse, frame) if asks_for_some(program.sources, reuse.failing) else ()
+        newer = _put_beside(program.sources, frame)
+        return newer or tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
     second, first = apart(reuse.failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 

@@ -396,6 +396,13 @@ class Source:
                 return None
         return None
 
+    def node_loops(self, node: ast.AST) -> list[Loop]:
+        """The loops around a node within the same function, innermost first."""
+        found: list[Loop] = []
+        while (loop := self.node_loop(found[-1] if found else node)) is not None:
+            found.append(loop)
+        return found
+
     def node_assignments(self, path: str, within: ast.AST | None = None) -> list[ast.stmt]:
         """The statements that bind a path such as ``self.hidden``, within a function or in the whole file."""
         wanted = parse_expression(path)

@@ -91,6 +91,12 @@ def is_attribute(node: ast.AST | None, *names: str) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and node.attr in names
 
 
+def detached(node: ast.AST | None) -> ast.expr | None:
+    """What is cut off here: ``x`` of ``x.detach()`` and of ``x.data``; None for anything else."""
+    cut = node.func if isinstance(node, ast.Call) and not node.args else node
+    return cut.value if is_attribute(cut, "detach", "data") else None
+
+
 def is_constant(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
     """Whether an expression is this very constant written out: ``1`` is not ``True``."""
     return isinstance(node, ast.Constant) and type(node.value) is type(value) and node.value == value
@@ -166,6 +172,16 @@ def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
         else:
             out.append((target, value))
     return out
+
+
+def entries_of(value: ast.expr) -> list[ast.expr]:
+    """What stands for the entries of a list, tuple or dictionary that is written out, by a comprehension too."""
+    match value:
+        case ast.List(elts=entries) | ast.Tuple(elts=entries) | ast.Dict(values=entries):
+            return entries
+        case ast.ListComp(elt=entry) | ast.GeneratorExp(elt=entry) | ast.DictComp(value=entry):
+            return [entry]
+    return []
 
 
 def value_given(statement: ast.stmt, wanted: ast.expr) -> ast.expr | None:

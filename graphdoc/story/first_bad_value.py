@@ -13,10 +13,10 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.exception import raised_span
-from graphdoc.program.number_limits import BELOW_ONE, Numbers, frame_of
+from graphdoc.program.number_limits import BELOW_ONE, Numbers
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span, span_of, where
+from graphdoc.program.spans import innermost_at, innermost_user, span, span_of, where
 
 STRENGTH = 0.94
 LONGEST = 60
@@ -173,7 +173,7 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
 
 def starved_spans(sign: Sign) -> tuple[Span, ...]:
     """The step that a GradScaler leaves out again and again, where it does."""
-    at = frame_of((sign.facts.get("scaler") or {}).get("stack"))
+    at = innermost_at((sign.facts.get("scaler") or {}).get("stack"))
     return span_of("related", at, starved(sign))
 
 

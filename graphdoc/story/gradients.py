@@ -15,12 +15,11 @@ from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Rea
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.inner_gradient import Entered, entered
-from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
-from graphdoc.program.spans import code_at, innermost_user, short_code, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_at, innermost_user, short_code, span, span_of, where
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, only, parse_expression, plain_names
@@ -213,7 +212,7 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
     whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     code = code_at(program.sources, innermost_user(sign.stack))
     cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes")
-    scale = frame_of(sign.facts.get("scale"))
+    scale = innermost_at(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(program.sources, sign, code, whose, scale)
     why = (

@@ -6,9 +6,8 @@ from graphdoc.causes.base import Page
 from graphdoc.finding import remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.number_limits import frame_of
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
+from graphdoc.program.spans import innermost_at, span
 from graphdoc.story.first_bad_value import Words, amount, explained, function
 
 PAGE = Page(
@@ -46,7 +45,7 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
     numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
-    loaded, used = frame_of(birth.facts.get("loaded")), frame_of(birth.facts.get("met")) or birth.place
+    loaded, used = innermost_at(birth.facts.get("loaded")), innermost_at(birth.facts.get("met")) or birth.place
     # Then through memory that it shares, with an array.
     written = loaded is None and numbers is not None and bool(numbers.makers)
     known = trouble.what == "gradient"  # the loss leaves them out: the program knows of them

@@ -6,10 +6,9 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Trouble, kind_of
-from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import span
+from graphdoc.program.spans import innermost_at, span
 from graphdoc.story.first_bad_value import starved
 
 PAGE = Page(
@@ -58,7 +57,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(sign: Sign, trouble: Trouble | None) -> Finding | None:
     birth = (trouble.born or trouble.turned) if trouble is not None else None
-    step = frame_of(sign.facts["scaler"].get("stack"))
+    step = innermost_at(sign.facts["scaler"].get("stack"))
     begun = birth.place if birth is not None else None
     marks = [(begun, "the first NaN or infinity appears here"), (step, "leaves every step out")]
     places = [(frame, label) for frame, label in marks if frame is not None]
