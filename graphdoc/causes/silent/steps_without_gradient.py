@@ -65,7 +65,7 @@ def _explains(other: Sign, sign: Sign) -> bool:
     return other.optimizer == sign.optimizer or not {*sign.parameters}.isdisjoint(other.parameters)
 
 
-def _told(program: Program, sign: Sign) -> Finding:
+def _told(program: Program, sign: Sign) -> Finding | None:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
         return _never_called(program.sources, sign, name)
@@ -93,17 +93,21 @@ def _told(program: Program, sign: Sign) -> Finding:
     )
 
 
-def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
+def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:
     """Zeros were put into ``.grad`` by something else than a backward call."""
     unread = library_calls.unread_by_transforms(sources)
-    step = span_of("related" if unread else "cause", sign.stack, "finds zeros", sources)
+    if not unread:
+        return None  # rewards that are zero so far, or a step that is to decay alone
     return Finding(
         0.5,
         "likely",  # that a loss was to depend on them is not seen
         f"{name} steps by zeros: no backward call has made its gradients",
         "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
         "loss from the function's own argument.",
-        (*(span("cause", f, "does not read its first argument", sources) for f in unread[:3]), *step),
+        (
+            *(span("cause", f, "does not read its first argument", sources) for f in unread[:3]),
+            *span_of("related", sign.stack, "finds zeros", sources),
+        ),
         because=f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no "
         "backward call that was looked at has reached one of its parameters",
     )
