@@ -453,19 +453,53 @@ def _block(node: Any) -> Block | None:
 
 
 def _of_itself(node: Any) -> Any:
-    """The difference of which this is the ``exp()``, where it is 1 throughout and its sides lead to the same leaves,
-    neither through the other, as a maximum that is taken off would: a ratio of a value and itself, computed twice."""
+    """The difference of which this is the ``exp()``, where it is 1 throughout and its sides are the same function of
+    the same leaves: a ratio of a value and itself, computed twice."""
     following = walk.inputs_of(node)
     if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
         return None
-    sides = [n for n, _ in following[0].next_functions]
-    numbers = saved_numbers(node, "result") if len(sides) == 2 and None not in sides else None
+    numbers = saved_numbers(node, "result")
     if numbers is None or not bool((numbers == 1).all()):
         return None
-    one, other = ({n for n, _ in walk.nodes_behind([side])} for side in sides)
-    leaves = [{n for n in behind if hasattr(n, "variable")} for behind in (one, other)]
-    within = sides[0] is not sides[1] and (sides[0] in other or sides[1] in one)
-    return following[0] if leaves[0] == leaves[1] and not within else None
+    sides = following[0].next_functions
+    return following[0] if sides[0][0] is not None and _is_same_function(*sides) else None
+
+
+def _is_same_function(*sides: Key) -> bool:
+    """Whether two values are computed by the same operations from the same leaves, and the same numbers are saved."""
+    todo, seen = [sides], set[Any]()
+    while todo:
+        (one, number), (other, its) = todo.pop()
+        if number != its or len(seen) > MOST_NODES:
+            return False
+        if one is not other and (one, other) not in seen:
+            seen.add((one, other))
+            ways = [n.next_functions if n is not None else () for n in (one, other)]
+            if not ways[0] or len(ways[0]) != len(ways[1]) or not _has_saved_the_same(one, other):
+                return False
+            todo += zip(*ways, strict=True)
+    return True
+
+
+def _has_saved_the_same(one: Any, other: Any) -> bool:
+    """Whether two nodes of PyTorch's own give the same gradient for the same; False where that cannot be read."""
+    if type(one) is not type(other) or hasattr(one, "_forward_cls"):
+        return False
+    tensors = walk.attributes(type(one))
+    for name in (n for n in dir(type(one)) if n.startswith("_saved_")):
+        if name not in tensors:
+            if getattr(one, name) != getattr(other, name):
+                return False
+            continue
+        if any(saved.may_be_hooked(getattr(n, "_raw" + name)) for n in (one, other)):
+            return False
+        try:
+            mine, theirs = ([numbers_of(t) for t in saved.contents(n, name)] for n in (one, other))
+            if not all(x is not None and y is not None and x.equal(y) for x, y in zip(mine, theirs, strict=True)):
+                return False
+        except (RuntimeError, ValueError):
+            return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.functions import with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
@@ -307,8 +308,11 @@ class Losses(Watch):
         leaves.pop(record.place, None)
         sign = Sign("cut-off", facts={"before": True} if before else {})
         if not before:  # the first run knows whether their turn came later
-            held = enumerate(parameters_of(optimizer))
-            sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in held if id(p) in behind & missed]}
+            held, idle = parameters_of(optimizer), behind & missed
+            sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in enumerate(held) if id(p) in idle]}
+            had = self._audit.journal.with_grad
+            if is_said(record) and any(had.get(i) for i in behind - missed):  # it works on what learns beside it
+                sign.facts["said"] = True
         self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any) -> set[int]:

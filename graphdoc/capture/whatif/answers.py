@@ -49,6 +49,8 @@ class Answers:
         self._why = ""
         self._places: dict[Any, int] = {}
         """At how many steps the same places were met."""
+        self._chosen = False
+        """Whether a step used the gradients of another backward call than the last of several."""
         self._totals: dict[int, float] = probe.witness.journal.living.forgetting({})
         self._dead: Sign | None = None
         self._told: dict[str, Sign] = {}
@@ -186,13 +188,17 @@ class Answers:
             self._tell(sign, (target.number, UNDONE, str(frames[-1])))
 
     def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
-        """A step uses the gradients of the last of several calls alone."""
-        if told is not None:
+        """A step uses the gradients of the last of several calls alone; of another one (empty), which may be the best
+        of them, ends the matter."""
+        self._chosen |= told == {}
+        if told and not self._chosen:
+            key = target.number, LAST_ALONE
+            self._places.setdefault(key, -1)  # twice the last may be the best by chance
             step = self._probe.witness.journal.latest("step", target.number)
             facts = {"calls": told["calls"], "step": self._frames(step.raw) if step is not None else []}
             sign = self._sign(LAST_ALONE, target, told["taken"], range(len(target.parameters)), **facts)
-            sign.other = _frames(told["call"])
-            self._tell(sign, (target.number, LAST_ALONE))
+            sign.other, sign.count = _frames(told["call"]), ENOUGH + 1
+            self._tell(sign, key)
 
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""
@@ -312,8 +318,9 @@ class Answers:
         return any(g and g <= ids for g in groups)
 
     def _is_on_top(self, target: Target, never: set[int], places: list[list[Record]]) -> bool:
-        """Whether these work on what parameters beside them have learned, or a graph was recorded from them to a block
-        that records nothing. A network that is left as it was made, or that was loaded, gets data."""
+        """Whether a ``detach`` ends what these compute of what parameters beside them have learned, or a graph was
+        recorded from them to a block that records nothing. A network that is left as it was made, or that was loaded,
+        gets data, or runs in such a block; or one of the same shapes learns beside it."""
         audit, had = self._probe.witness.audit, self._probe.witness.journal.with_grad
         idle = {id(target.parameters[i]) for i in never}
         learning = {i for p in target.parameters if (i := id(p)) not in idle and had.get(i)}
@@ -321,7 +328,10 @@ class Answers:
             return False
         inside = records_behind([rs[-1] for rs in places], NEAR)
         handed = (r for r in inside if not r.recording and r.origins and all(o.op for o in r.origins))
-        return any(r.behind & learning for *_, r in places) or any(r.behind & idle for r in handed)
+        learned = any(r.recording and r.behind & learning for *_, r in places)
+        shapes = {p.shape for p in target.parameters if id(p) in learning}
+        alone = any(target.parameters[i].shape not in shapes for i in never)
+        return (learned and alone) or any(r.behind & idle for r in handed)
 
     def signs(self) -> list[Sign]:
         """What there is to tell by now."""

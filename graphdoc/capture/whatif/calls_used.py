@@ -12,12 +12,19 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
+
+_COPIES = frozenset(
+    ("clone", "detach", "to", "float", "half", "bfloat16", "cpu", "copy_", "view", "reshape", "div", "div_", "mul_")
+)
+"""Functions that hand a gradient on as it is, or weighed."""
 
 
 class Turned(TorchFunctionMode, ForkWatch):
     """A watch of one fork in which one backward call gives the opposite of its gradients. It tells what the step is
-    about to use, of how many calls of one line, and where their gradients were taken away."""
+    about to use, of how many calls of one line, where their gradients were taken away, and whether anybody has computed
+    something from those of an earlier one: a norm, an angle between two."""
 
     def __init__(self, target: Target, turned: int) -> None:
         super().__init__()
@@ -28,11 +35,24 @@ class Turned(TorchFunctionMode, ForkWatch):
         self._taken: Any = None
         self._gave = False
         """The call that is turned around gives a number that is not zero."""
+        self._given: dict[int, tuple[Any, int]] = {}
+        """Gradients that were taken, and copies of them, by id, with the number of the call."""
+        self._read: set[int] = set()
+        """Numbers of the calls from whose gradients something was computed."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self._places and func == self._target.torch.Tensor.grad.__set__ and args[1] is None:
+        grad = self._target.torch.Tensor.grad
+        if self._places and func == grad.__set__ and args[1] is None:
             self._taken = stacks.stack_here(2)
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        calls = {self._given[id(t)][1] for t in tensors_in((args, kwargs or {})) if id(t) in self._given}
+        if func == grad.__get__ and self._places:
+            calls = {len(self._places)}
+        elif func.__name__ not in ("__get__", "__set__", *_COPIES):
+            self._read |= calls
+        if calls and func.__name__ != "__set__":
+            self._given.update((id(t), (t, max(calls))) for t in tensors_in(result))
+        return result
 
     def began(self, outputs: Any) -> None:
         for hook in self._hooks:
@@ -53,6 +73,7 @@ class Turned(TorchFunctionMode, ForkWatch):
         return {
             "calls": len(self._places) if len({*self._places}) == 1 else 0,
             "gave": self._gave,
+            "read": any(n < len(self._places) for n in self._read),
             "used": [print_of(g) if g is not None else 0 for g in grads],
             "call": self.frames(self._call),
             "taken": self.frames(self._taken),
@@ -60,17 +81,18 @@ class Turned(TorchFunctionMode, ForkWatch):
 
 
 def unused(target: Target) -> Generator[Move, Any, dict[str, Any] | None]:
-    """What such a fork has told, where the last of several calls decides what the step uses, and no other one."""
+    """What such a fork has told, where the last of several calls decides what the step uses, and no other one; empty
+    where another does."""
     as_it_is = yield from _told(target, -1)
     last = as_it_is["calls"] - 1 if as_it_is else 0
-    if not as_it_is or last < 1 or not as_it_is["taken"] or not any(as_it_is["used"]):
+    if not as_it_is or last < 1 or as_it_is["read"] or not as_it_is["taken"] or not any(as_it_is["used"]):
         return None
     for turned in sorted({0, last - 1, last}):
         other = yield from _told(target, turned)
         if not other or other["calls"] != last + 1 or not other["gave"]:
             return None
         if (other["used"] == as_it_is["used"]) is (turned == last):
-            return None
+            return {}
     return as_it_is
 
 

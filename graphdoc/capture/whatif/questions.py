@@ -14,6 +14,7 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
@@ -361,6 +362,8 @@ class LeftOut(TorchFunctionMode, ForkWatch):
         """Modules whose forward has run."""
         self._others: dict[int, stacks.Stack] = {}
         """Where other parameters were read first."""
+        self._together: dict[Any, set[int]] = {}
+        """All that one place reads: a penalty reads every matrix."""
         self._made: dict[int, Any] = {}
         """All such results; what is kept cannot give its id to another."""
         self._last: dict[int, stacks.Stack] = {}
@@ -378,8 +381,10 @@ class LeftOut(TorchFunctionMode, ForkWatch):
         elif name != "__get__":
             self._read |= given
             for ident, t in every.items() if name not in _SHAPES else ():
-                if type(t) is Parameter and ident not in self._leaves and ident not in self._others:
-                    self._others[ident] = stacks.stack_here(2)
+                if type(t) is Parameter and ident not in self._leaves:
+                    here = stacks.stack_here(2)
+                    self._others.setdefault(ident, here)
+                    self._together.setdefault(site_of(here), set()).add(ident)
         if given or ids & self._leaves:
             for made in tensors_in(result):
                 if made.grad_fn is not None and id(made) not in self._made:
@@ -398,10 +403,13 @@ class LeftOut(TorchFunctionMode, ForkWatch):
         """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
         other parts of it: an adapter around a layer whose weight somebody takes by itself."""
         found = []
+        ran = {id(p) for m in instances_of(Module) if id(m) in self._ran for p in m._parameters.values()}
+        beside = {i: self._together[site_of(raw)] for i, raw in self._others.items()}
+        others = {i for i, ids in beside.items() if len(ids) == 1 or ran.isdisjoint(ids)}
         for module in instances_of(Module):
             parts = [{id(p) for p in m._parameters.values() if p is not None} for m in module.modules()]
             whole = set[int]().union(*parts)
-            read = [i for i in whole if i in self._others]
+            read = [i for i in whole if i in others]
             idle = whole & self._leaves.keys()
             if not read or not idle or any(id(m) in self._ran for m in module.modules()):
                 continue

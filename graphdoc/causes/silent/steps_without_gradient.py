@@ -65,7 +65,7 @@ def _explains(other: Sign, sign: Sign) -> bool:
     return other.optimizer == sign.optimizer or not {*sign.parameters}.isdisjoint(other.parameters)
 
 
-def _told(program: Program, sign: Sign) -> Finding:
+def _told(program: Program, sign: Sign) -> Finding | None:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
         return _never_called(sign, name)
@@ -92,16 +92,20 @@ def _told(program: Program, sign: Sign) -> Finding:
     )
 
 
-def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
+def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:
     """Zeros were put into ``.grad`` by something else than a backward call."""
     unread = library_calls.unread_by_transforms(sources)
-    step = span_of("related" if unread else "cause", sign.stack, "finds zeros")
+    if not unread:
+        return None  # rewards that are zero so far, or a step that is to decay alone
     return Finding(
         *likely(0.5),  # that a loss was to depend on them is not seen
         f"{name} steps by zeros: no backward call has made its gradients",
         "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
         "loss from the function's own argument.",
-        (*(span("cause", f, "does not read its first argument") for f in unread[:3]), *step),
+        (
+            *(span("cause", f, "does not read its first argument") for f in unread[:3]),
+            *span_of("related", sign.stack, "finds zeros"),
+        ),
         because=f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no "
         "backward call that was looked at has reached one of its parameters",
     )
