@@ -34,6 +34,7 @@ from graphdoc.capture.whatif.measure import (
     CANCELS,
     INDEPENDENT,
     MISSING,
+    MOST_OWNERS,
     WRITTEN,
     ZEROS,
     Result,
@@ -85,7 +86,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     yield from _calls(probe, target)
     if result.why or result.base is None:
         return
-    wrong = yield from _functions(probe, target, look, result)
+    wrong = yield from _functions(probe, target, look, result, owners)
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
@@ -138,7 +139,7 @@ def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
 
 
 def _functions(
-    probe: WhatIf, target: Target, look: dict[str, Any], result: Result
+    probe: WhatIf, target: Target, look: dict[str, Any], result: Result, owners: list[list[int]]
 ) -> Generator[Move, Any, list[dict[str, Any]]]:
     """The Functions that give another gradient than their derivative, where one is; told besides: those in no loss."""
     another = any(a.answer == ANOTHER for a in result.answers)
@@ -147,9 +148,15 @@ def _functions(
     told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
     met: dict[str, Any] = {"met": True, "wrong": [], "dropped": []} if isinstance(told, str) else told["watch"]
     probe.answers.uncalled(target, met["dropped"], UNREAD)
-    if not another or result.base is None:
-        return []
     wrong: list[dict[str, Any]] = met["wrong"]
+    for mine in owners[:MOST_OWNERS] if wrong and not another else ():
+        # Few parameters among many count for little along the gradient of all.
+        part = yield from measure(target, [mine], Watching(probe, target))
+        result.answers += [a for a in part.answers if a.answer == ANOTHER]
+    if result.base is None or not any(a.answer == ANOTHER for a in result.answers):
+        return []
+    if not another:
+        look["answers"] = probe.answers.told(target, result)
     look["own"] = probe.hooked or met["met"]
     probe.answers.others(target, look, wrong)
     probe.answers.doubt_jumps(look, result.base["calls"])
