@@ -171,14 +171,15 @@ class Answers:
                 sign.parameters = sorted(self._names(target, chosen).values())
                 sign.optimizer, sign.count = target.number, ENOUGH
                 sign.facts = {"positions": self._positions(target, chosen)}
-        users = [f for frames in results for f in frames if f["user"]][-1:]
+        users = [f for frames, _ in results for f in frames if f["user"]][-1:]
         if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
             return
-        sign = self._told[LEFT_OUT] = Sign(LEFT_OUT, [Frame(**f) for f in results[-1]])
+        sign = self._told[LEFT_OUT] = Sign(LEFT_OUT, [Frame(**f) for f in results[-1][0]])
         sign.other = self._latest_call()
         sign.parameters, sign.optimizer = sorted(self._names(target, idle).values()), target.number
         sign.count = ENOUGH
         sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
+        sign.facts["number"] = results[-1][1]
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
         """These sums add to a loss what no call differentiates."""

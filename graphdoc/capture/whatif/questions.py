@@ -398,14 +398,15 @@ class LeftOut(TorchFunctionMode):
                 found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
         return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
 
-    def told(self) -> tuple[list[tuple[Any, list[int]]], list[list[dict[str, Any]]]]:
-        """What is read past a forward; and the stacks of those of which nothing was made, as frames."""
+    def told(self) -> tuple[list[tuple[Any, list[int]]], list[tuple[list[dict[str, Any]], bool]]]:
+        """What is read past a forward; and the stacks of those of which nothing was made, as frames, with whether
+        each is a single number."""
         left = [
-            raw
+            (raw, self._made[ident].numel() == 1)
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return self._past(), [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+        return self._past(), [([dict(vars(f)) for f in frames_of(raw, self._cwd)], one) for raw, one in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.
