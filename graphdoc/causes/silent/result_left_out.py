@@ -62,23 +62,24 @@ loop uses other values.""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """Measured: no loss moves with them. Nothing reads the name that their result is bound to; or the optimizer was
-    given them by name, or in a group of their own: they were to learn."""
+    """Measured: no loss moves with them. Nothing reads the name that their result is bound to, or a loop binds
+    it anew; or the optimizer was given them by name, or in a group of their own: they were to learn."""
     beside = _beside_the_loss(program) or _dropped(program)
-    if beside is not None:
-        return beside
     sign = first_sign(program.signs, LEFT_OUT)
-    if sign is None:
-        return None
+    if beside is not None or sign is None:
+        return beside
+    lost = _lost(program, sign)
+    meant = sign.facts["apart"] or given_by_name(program, sign)
+    return lost or (_told(program, sign) if meant else None)
+
+
+def _lost(program: Program, sign: Sign) -> Finding | None:
+    """Where the source shows how the result is lost: its name is never read, or each round of a loop binds it anew."""
     bound = unread_result(program.sources, sign.stack, sign.other)
     if bound is not None and not _gives_otherwise(program, sign, bound[0]):
         return _never_read(program, sign, *bound)
     again = bound_anew(program.sources, sign.stack, sign.other)
-    if again is not None:
-        return _last_round(program, sign, *again)
-    if not sign.facts["apart"] and not given_by_name(program, sign):
-        return None
-    return _told(program, sign)
+    return _last_round(program, sign, *again) if again is not None else None
 
 
 def _beside_the_loss(program: Program) -> Finding | None:
