@@ -54,6 +54,21 @@ def _differentiated_by(node: ast.expr) -> list[ast.expr]:
     return given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
 
 
+@kind("add_up_rounds")
+def add_up_rounds(sources: Sources, args: Args) -> list[Edit]:
+    """``for …: loss = f(x)`` → ``loss = 0.0`` before the loop, and ``loss = loss + f(x)`` in it.
+
+    Args:
+        place: the assignment, in the body of the loop.
+    """
+    source, node = statement(sources, required(args, "place"))
+    loop = source.node_loop(node)
+    if loop is None or not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+        raise CannotFix("no name is bound in a loop there")
+    name = node.targets[0].id
+    return [*insert_before(source, loop, [f"{name} = 0.0"]), write(source, node.value, f"{name} + {{x}}", x=node.value)]
+
+
 @kind("zero_of_output")
 def zero_of_output(sources: Sources, args: Args) -> list[Edit]:
     """Start a loss from a zero that has a graph: ``torch.zeros(())`` → ``output.sum() * 0.0``.

@@ -73,6 +73,21 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
     return kept[:2] if is_unread(source_at(sources, kept[0]), node, kept[1]) else None
 
 
+def bound_anew(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -> tuple[Frame, str] | None:
+    """Where each round of a loop binds a result to a name that is read behind the loop alone: only the last round's is
+    used; and the name."""
+    for frame in reversed([f for f in made if f.user][shared_levels(made, backward) :]):
+        source, node = source_at(sources, frame), statement_at(sources, frame)
+        loop = source.node_loop(node) if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(loop, ast.For) or node not in loop.body or not isinstance(target, ast.Name):
+            continue
+        ends = next(each(loop, ast.Break, ast.Return), None) is not None
+        if not ends and not reads(loop, target.id) and is_read_later(source, node, target.id):
+            return frame, target.id
+    return None
+
+
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
     """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
     empty. A name that begins with an underscore says itself that nobody does."""

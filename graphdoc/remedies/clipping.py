@@ -49,7 +49,7 @@ def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     step = user_line(last)
     if last is None or step is None:
         return ()
-    parameters = _parameters(program, step, last)
+    parameters = parameters_of(program, step, last.optimizer)
     if not parameters:
         return ()
     scaler = _scaler(program.sources, program.evidence.extras)
@@ -97,19 +97,19 @@ def _last(events: list[Event], kind: str, at: Frame | None = None) -> Event | No
     return next((e for frame, e in found if frame is not None and at in (None, frame)), None)
 
 
-def _parameters(program: Program, step: Frame, event: Event) -> str:
+def parameters_of(program: Program, step: Frame, optimizer: int) -> str:
     """How the program names the parameters in the function that steps: those of one module that it knows there, if
     the optimizer holds just these; else all that the optimizer holds.
     """
-    held = program.evidence.optimizer(event.optimizer)
+    held = program.evidence.optimizer(optimizer)
     owner = {name.partition(".")[0] for name in held.parameters} if held is not None else set()
     if held is not None and len(owner) == 1:
         name = owner.pop()
         every = {p.name for p in program.parameters if p.name.startswith(f"{name}.") and not p.buffer}
         if every and every == set(held.parameters) and _knows(program.sources, step, name):
             return f"{name}.parameters()"
-    optimizer = _optimizer_name(program.sources, step)
-    return f"[p for group in {optimizer}.param_groups for p in group['params']]" if optimizer else ""
+    name = _optimizer_name(program.sources, step)
+    return f"[p for group in {name}.param_groups for p in group['params']]" if name else ""
 
 
 def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:

@@ -197,7 +197,7 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
         facts.append(f"the graph ends after `{cut.before_op}`: the result of {ending} has none")
     behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
-        facts.append(f"no gradient reaches {folded(behind)}")
+        facts.append(f"through it no gradient reaches {folded(behind)}")
     return tuple(facts)
 
 

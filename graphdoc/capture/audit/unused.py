@@ -301,6 +301,7 @@ class _Clip:
 class Clips(Sparse):
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
     in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
+    ``nobodys`` (those that it bounds have no gradient, and no optimizer),
     ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound,
     ``facts["early"]`` whether the first one found no gradient: it stands in front of backward. Or ``nothing-given``:
     the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
@@ -407,7 +408,7 @@ class Clips(Sparse):
             return ("nothing-given", step) if step is not None else None
         owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
         if not owners:
-            return None
+            return self._how_of_nobody(clip, before, after)
         # A call before any of theirs may be an earlier training's: what it reached is not known of each.
         first = next((e.index for e in entries if e.optimizer in owners), clip.index)
         last = next((e for e in reversed(before) if e.index >= first and e.concerns(owners, clip.ids)), None)
@@ -427,6 +428,18 @@ class Clips(Sparse):
         if last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip):
             return "before-unscale", following
         return "", None
+
+    def _how_of_nobody(self, clip: _Clip, before: list[Entry], after: list[Entry]) -> tuple[str, Entry | None] | None:
+        """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The
+        call stands between a backward call and the step that uses its gradients, which nothing else bounds."""
+        step = next((e for e in after if e.kind == "step"), None)
+        if step is None or clip.found:
+            return None
+        mine = {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        last = next((e for e in reversed(before) if e.kind == "step" or (e.reaches or set()) & mine), None)
+        start = last.index if last is not None else 0
+        bounded = any(c.ids & mine for c in self._clips if start <= c.index <= step.index)
+        return ("nobodys", step) if last is not None and last.kind == "backward" and not bounded else ("", None)
 
     def _step_of_others(
         self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry

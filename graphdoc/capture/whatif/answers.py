@@ -63,21 +63,23 @@ class Answers:
     def measured(self, target: Target, steps: int, result: Result) -> dict[str, Any]:
         """Keep the answers of one look."""
         sign = self._signs.setdefault(target.number, Sign(GRADIENTS, optimizer=target.number, weak=True))
-        cwd = self._probe.witness.cwd
-        names = self._names(target, range(len(target.parameters)))
-        look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone, "answers": []}
+        look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone}
+        look["answers"] = self.told(target, result)
         look["within"] = bool(result.base and result.base["within"])
-        for answer in result.answers:
-            told = answer.told()
-            told["parameters"] = [names[i] for i in answer.parameters]
-            told["loss"] = next(
-                (c["value"] for c in (result.base or {"calls": []})["calls"] if c["line"] == answer.line), 0.0
-            )
-            told["file"] = shown_file(answer.file, cwd) if answer.file else ""
-            look["answers"].append(told)
         sign.facts.setdefault("looks", []).append(look)
         sign.count += 1
         return look
+
+    def told(self, target: Target, result: Result) -> list[dict[str, Any]]:
+        """The answers, as they are kept."""
+        names = self._names(target, range(len(target.parameters)))
+        losses = {c["line"]: c["value"] for c in reversed((result.base or {"calls": []})["calls"])}
+        found = []
+        for answer in result.answers:
+            file = shown_file(answer.file, self._probe.witness.cwd) if answer.file else ""
+            mine = {"parameters": [names[i] for i in answer.parameters], "loss": losses.get(answer.line, 0.0)}
+            found.append({**answer.told(), **mine, "file": file})
+        return found
 
     def needs_cuts(self, target: Target) -> bool:
         """Whether gradients were those of the loss with the program's own cuts held alone."""
@@ -166,10 +168,11 @@ class Answers:
         for read, chosen in past:
             sign = self._sign(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
             self._tell(sign, (target.number, READ_PAST, str(read[-1:])))
-        users = [f for frames in results for f in frames if f["user"]][-1:]
+        users = [f for frames, _ in results for f in frames if f["user"]][-1:]
         if users:
-            facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
-            self._tell(self._sign(LEFT_OUT, target, results[-1], idle, **facts), (target.number, LEFT_OUT, str(users)))
+            stack, number = results[-1]
+            facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle), "number": number}
+            self._tell(self._sign(LEFT_OUT, target, stack, idle, **facts), (target.number, LEFT_OUT, str(users)))
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
         """These sums add to a loss what no call differentiates."""

@@ -19,7 +19,7 @@ from graphdoc.capture.whatif.moves import SMALLEST
 from graphdoc.capture.whatif.window import ForkWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from graphdoc.capture.audit import Audit
 
@@ -155,7 +155,9 @@ class FunctionCheck(_OfClasses):
             if self._is_deaf(call, xs):
                 self._deaf[cls] = {**self._described(cls, at), "slope": 0.0, "gradient": 0.0}
             elif not any(self._moves_in_steps(call, i, args[i], steps[-1]) for i in numbers):
-                found = [f for seed in (5, 6) if (f := self._compare(call, xs, steps, seed)) is not None]
+                # All at once, then each alone: an input of few numbers is lost beside one of many.
+                ways = [(5, range(len(xs))), (6, range(len(xs))), *((5, [i]) for i in range(len(xs)) if len(xs) > 1)]
+                found = [f for seed, moved in ways if (f := self._compare(call, xs, steps, seed, moved)) is not None]
                 if found:  # by one direction alone any other gradient may look like the opposite
                     slope, said = max(found, key=lambda f: abs(f[1] / f[0] + 1.0))
                     self._wrong.append({**self._described(cls, at), "slope": slope, "gradient": said})
@@ -188,9 +190,14 @@ class FunctionCheck(_OfClasses):
         return any(bool(a.any()) for a, _ in pairs) and all(torch.equal(a, b) for a, b in pairs)
 
     def _compare(
-        self, call: Callable[[list[Any]], list[Any]], xs: list[Any], steps: tuple[float, ...], seed: int
+        self,
+        call: Callable[[list[Any]], list[Any]],
+        xs: list[Any],
+        steps: tuple[float, ...],
+        seed: int,
+        chosen: Collection[int],
     ) -> tuple[float, float] | None:
-        """What moving the inputs does to an output, and what the backward says of it, where the two differ."""
+        """What moving the chosen inputs does to an output, and what the backward says of it, where the two differ."""
         torch = self._torch
         generator = torch.Generator().manual_seed(seed)
 
@@ -205,7 +212,7 @@ class FunctionCheck(_OfClasses):
             pairs = zip(outs, us, strict=True)
             rows = [torch.autograd.grad(o, leaves, u.clone(), True, allow_unused=True) for o, u in pairs]
         given = [[torch.zeros_like(x) if g is None else g for x, g in zip(xs, row, strict=True)] for row in rows]
-        vs = [like(x) * any(bool(row[i].any()) for row in given) for i, x in enumerate(xs)]
+        vs = [like(x) * (i in chosen and any(bool(row[i].any()) for row in given)) for i, x in enumerate(xs)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
             return None
         sizes = [[step * max(float(x.double().pow(2).mean().sqrt()), SMALLEST) for x in xs] for step in steps]

@@ -34,6 +34,7 @@ from graphdoc.capture.whatif.measure import (
     CANCELS,
     INDEPENDENT,
     MISSING,
+    MOST_OWNERS,
     WRITTEN,
     ZEROS,
     Result,
@@ -87,7 +88,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     yield from _calls(probe, target)
     if result.why or result.base is None:
         return
-    wrong = yield from _functions(probe, target, look, result)
+    wrong = yield from _functions(probe, target, look, result, owners)
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
@@ -140,7 +141,7 @@ def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
 
 
 def _functions(
-    probe: WhatIf, target: Target, look: dict[str, Any], result: Result
+    probe: WhatIf, target: Target, look: dict[str, Any], result: Result, owners: list[list[int]]
 ) -> Generator[Move, Any, list[dict[str, Any]]]:
     """The Functions that give another gradient than their derivative, where one is; told besides: those in no loss."""
     another = any(a.answer == ANOTHER for a in result.answers)
@@ -149,9 +150,15 @@ def _functions(
     told = yield Move(watch=FunctionCheck(target.torch))
     met = answer_of(told, {"met": True, "wrong": [], "dropped": []})
     probe.answers.uncalled(target, met["dropped"], UNREAD)
-    if not another or result.base is None:
-        return []
     wrong: list[dict[str, Any]] = met["wrong"]
+    for mine in owners[:MOST_OWNERS] if wrong and not another else ():
+        # Few parameters among many count for little along the gradient of all.
+        part = yield from measure(target, [mine], Watching(probe, target))
+        result.answers += [a for a in part.answers if a.answer == ANOTHER]
+    if result.base is None or not any(a.answer == ANOTHER for a in result.answers):
+        return []
+    if not another:
+        look["answers"] = probe.answers.told(target, result)
     look["own"] = probe.hooked or met["met"]
     probe.answers.others(target, look, wrong)
     probe.answers.doubt_jumps(look, result.base["calls"])
@@ -418,14 +425,15 @@ class LeftOut(TorchFunctionMode, ForkWatch):
                 found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
         return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
 
-    def told(self) -> tuple[list[tuple[Any, list[int]]], list[list[dict[str, Any]]]]:
-        """What is read past a forward; and the stacks of those of which nothing was made, as frames."""
+    def told(self) -> tuple[list[tuple[Any, list[int]]], list[tuple[list[dict[str, Any]], bool]]]:
+        """What is read past a forward; and the stacks of those of which nothing was made, as frames, with whether
+        each is a single number."""
         left = [
-            raw
+            (raw, self._made[ident].numel() == 1)
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return self._past(), [self.frames(raw) for raw in left[:MOST]]
+        return self._past(), [(self.frames(raw), one) for raw, one in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.

@@ -13,7 +13,7 @@ from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, span_of
-from graphdoc.remedies.clipping import clip_beside, moved_with
+from graphdoc.remedies.clipping import clip_beside, moved_with, parameters_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.story.ungiven import nothing_left
 from graphdoc.story.wording import folded, optimizer_of
@@ -51,6 +51,7 @@ Unsafe, because steps become smaller (or, after `unscale_`, as large as the boun
 _TITLES = {
     "after-step": "gradients are clipped after the step that uses them: this has no effect",
     "others-step": "the step uses other parameters than those whose gradients are clipped",
+    "nobodys": "the step uses other parameters than those whose gradients are clipped",
     "before-backward": "gradients are clipped before backward computes them: this has no effect",
     "before-clearing": "gradients are clipped before backward computes them: this has no effect",
     "before-unscale": "gradients are clipped while they are scaled: the bound is far too small",
@@ -58,6 +59,7 @@ _TITLES = {
 _LABELS = {
     "after-step": ("the step has used these gradients already", "uses the gradients as they are"),
     "others-step": ("bounds gradients that no step uses", "uses the gradients of other parameters"),
+    "nobodys": ("finds no gradient: no optimizer has these parameters", "uses the gradients of other parameters"),
     "before-backward": ("there are no gradients yet", "computes them"),
     "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
     "before-clearing": ("finds the gradients of the step before", "uses the gradients as backward has left them"),
@@ -65,6 +67,7 @@ _LABELS = {
 _TOLD = {
     "after-step": "Clipping changes the gradients that are there at the call, and the step has used them already.",
     "others-step": "Clipping changes the gradients of the parameters that it is given, and the step uses others.",
+    "nobodys": "Clipping changes the gradients of the parameters that it is given. These have none.",
     "before-backward": "Clipping changes the gradients that are there at the call: none, before `backward()`.",
     "before-clearing": "Clipping changes the gradients that are there at the call: those that a step has used already.",
     "before-unscale": "The bound is compared with gradients that are still multiplied by the scale of the loss.",
@@ -72,6 +75,7 @@ _TOLD = {
 _BECAUSE = {
     "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
     "others-step": "each call was given parameters that had been stepped already, and the next step was not theirs",
+    "nobodys": "at each call its parameters had no gradient, no optimizer has them, and nothing else was clipped",
     "before-backward": "at each call no parameter had a gradient; backward and step followed",
     "before-clearing": "the first call found no gradient, each later one what a step had used, and that was cleared",
     "before-unscale": "at each call the scaler had scaled the loss, and `unscale_` was not called before",
@@ -116,12 +120,12 @@ def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
         return False
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
-    root = bindings.tree_at(sources, frame)
-    alone = [n.value for n in each(root, ast.Expr)]
-    return call is not None and not any(
-        isinstance(value, ast.Call) and (value.lineno, value.col_offset) == (call.lineno, call.col_offset)
-        for value in alone
-    )
+    return call is not None and not _is_alone(sources, frame, call)
+
+
+def _is_alone(sources: SourceTexts, frame: Frame | None, call: ast.Call) -> bool:
+    """Whether nothing takes what a call returns."""
+    return any(n.value is call for n in each(bindings.tree_at(sources, frame), ast.Expr))
 
 
 def _nothing_given(program: Program, sign: Sign) -> Finding | None:
@@ -156,6 +160,18 @@ def _remedies(program: Program, sign: Sign, how: str) -> list[Remedy]:
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
     if how == "others-step":
         return []  # whose gradients are to be bounded is for the author to say
+    if how == "nobodys":
+        call, given = bindings.call_at(program.sources, clip), parameters_of(program, other, sign.optimizer)
+        if call is None or not call.args or not given or not _is_alone(program.sources, clip, call):
+            return []
+        rest = [bindings.text_of(a) for a in (*call.args[1:], *call.keywords)]
+        text = f"{bindings.text_of(call.func)}({', '.join([given, *rest])})"
+        added = {"place": place(clip), "statement": text, "before": True}
+        edits = [
+            {"kind": "add_statement", "args": added},
+            {"kind": "delete_statement", "args": {"place": place(clip)}},
+        ]
+        return [Remedy("several", "clip the gradients that the step uses", "unsafe", note, {"edits": edits})]
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
     title = f"clip {'before the step' if how == 'after-step' else 'after the backward call'}"
     return [

@@ -13,7 +13,7 @@ from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
 from graphdoc.program.cuts import given_by_name
-from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
+from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
@@ -29,10 +29,10 @@ PAGE = Page(
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
-again, and the list still has the old values. The
-parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged, and
-`backward()` is called on the loss: the other term trains nothing. Or `Balance.apply(weights, loss)` stands alone on a
-line: a `Function` acts on the backward by what it returns.""",
+again, and the list still has the old values. Or each round of a loop binds the loss anew, and only the last is used.
+The parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged,
+and `backward()` is called on the loss: the other term trains nothing. Or `Balance.apply(weights, loss)` stands alone on
+a line: a `Function` acts on the backward by what it returns.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
 graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",
@@ -62,20 +62,24 @@ loop uses other values.""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """Measured: no loss moves with them. Nothing reads the name that their result is bound to; or the optimizer was
-    given them by name, or in a group of their own: they were to learn."""
+    """Measured: no loss moves with them. Nothing reads the name that their result is bound to, or a loop binds
+    it anew; or the optimizer was given them by name, or in a group of their own: they were to learn."""
     beside = _beside_the_loss(program) or _dropped(program)
-    if beside is not None:
-        return beside
     sign = first_sign(program.signs, LEFT_OUT)
-    if sign is None:
-        return None
+    if beside is not None or sign is None:
+        return beside
+    lost = _lost(program, sign)
+    meant = sign.facts["apart"] or given_by_name(program, sign)
+    return lost or (_told(program, sign) if meant else None)
+
+
+def _lost(program: Program, sign: Sign) -> Finding | None:
+    """Where the source shows how the result is lost: its name is never read, or each round of a loop binds it anew."""
     bound = unread_result(program.sources, sign.stack, sign.other)
     if bound is not None and not _gives_otherwise(program, sign, bound[0]):
         return _never_read(program, sign, *bound)
-    if not sign.facts["apart"] and not given_by_name(program, sign):
-        return None
-    return _told(program, sign)
+    again = bound_anew(program.sources, sign.stack, sign.other)
+    return _last_round(program, sign, *again) if again is not None else None
 
 
 def _beside_the_loss(program: Program) -> Finding | None:
@@ -189,6 +193,24 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
             *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
         remedies=_collected(program.sources, bound, name),
+        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    )
+
+
+def _last_round(program: Program, sign: Sign, bound: Frame, name: str) -> Finding:
+    whose = folded(sign.parameters)
+    note = f"every round counts as much as the last one: {whose} get a gradient too"
+    added = Remedy("add_up_rounds", f"add the rounds up in `{name}`", "unsafe", note, {"place": place(bound)})
+    return Finding(
+        *likely(0.8),  # that no loss depends on them is measured; that the rounds were to be added up is not
+        f"each round of the loop binds `{name}` anew: only the last one trains",
+        f"`{name}` is read behind the loop, where it has the value of the last round. What the other rounds computed "
+        f"is lost, and no loss depends on {whose}.",
+        (
+            span("cause", bound, f"replaces the `{name}` of the round before, which nobody has read"),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
+        ),
+        remedies=(added,) if sign.facts.get("number") else (),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )
 
