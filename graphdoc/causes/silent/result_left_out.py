@@ -79,7 +79,7 @@ def _lost(program: Program, sign: Sign) -> Finding | None:
     if bound is not None and not _gives_otherwise(program, sign, bound[0]):
         return _never_read(program, sign, *bound)
     again = bound_anew(program.sources, sign.stack, sign.other)
-    return _last_round(program, sign, *again) if again is not None else None
+    return _last_round(sign, *again) if again is not None else None
 
 
 def _beside_the_loss(program: Program) -> Finding | None:
@@ -197,7 +197,7 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
     )
 
 
-def _last_round(program: Program, sign: Sign, bound: Frame, name: str) -> Finding:
+def _last_round(sign: Sign, bound: Frame, name: str) -> Finding:
     whose = folded(sign.parameters)
     note = f"every round counts as much as the last one: {whose} get a gradient too"
     added = Remedy("add_up_rounds", f"add the rounds up in `{name}`", "unsafe", note, {"place": place(bound)})
