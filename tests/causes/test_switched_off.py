@@ -43,7 +43,7 @@ def test_enable_grad_inside_inference_mode_is_told_as_inference_mode(tmp_path: P
     assert seen.lines("cause")[0] == "@torch.inference_mode()"
     assert "with torch.enable_grad():" in seen.lines("related")
     assert "enable_grad" in seen.found[0].finding.explanation
-    assert seen.found[0].finding.facts[0] == "no gradient reaches `net.*` (4 parameters)"
+    assert seen.found[0].finding.facts[0] == "through it no gradient reaches `net.*` (4 parameters)"
 
 
 def test_no_grad_in_place_of_inference_mode_comes_first_and_taking_it_away_second(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_helpers_switch_is_scoped_to_what_the_helper_computes(tmp_path: Path) 
     seen = observe(tmp_path / "sick", HEAD + USER, helper=HELPER)
     assert seen.slugs == ["cut-by-no-grad"]
     assert seen.lines("cause") == ["torch.set_grad_enabled(False)", "loss = (model(x) - y).square().mean()"]
-    assert seen.found[0].finding.facts[0] == "no gradient reaches `model.*` (4 parameters)"
+    assert seen.found[0].finding.facts[0] == "through it no gradient reaches `model.*` (4 parameters)"
     kind, texts = seen.patches()[0]
     assert kind == "several"
     assert "set_grad_enabled" not in texts["helper.py"]
@@ -272,7 +272,7 @@ def test_two_operations_of_one_line_are_told_once(tmp_path: Path) -> None:
     code = "a, b = nn.Linear(3, 3), nn.Linear(3, 1)\nwith torch.no_grad():\n    loss = b(a(torch.randn(2, 3))).mean()\n"
     seen = observe(tmp_path, f"{HEAD}{code}loss.backward()\n")
     assert seen.lines("cause") == ["with torch.no_grad():", "loss = b(a(torch.randn(2, 3))).mean()"]
-    assert seen.found[0].finding.facts[0] == "no gradient reaches `a.*` and `b.*` (4 parameters)"
+    assert seen.found[0].finding.facts[0] == "through it no gradient reaches `a.*` and `b.*` (4 parameters)"
 
 
 def test_a_switch_that_nothing_shows_is_given_no_name(tmp_path: Path) -> None:

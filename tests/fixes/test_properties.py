@@ -114,7 +114,7 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_many_generated_modules(text):
     every_fix(text, 12)

@@ -403,6 +403,24 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "write_into",
+        {},
+        "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    with torch.no_grad():\n"
+        "        for p in net.parameters():\n            «p = p - 0.1 * p.grad»\n",
+        "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    with torch.no_grad():\n"
+        "        for p in net.parameters():\n            p -= 0.1 * p.grad\n",
+        {"silent": True},
+    ),
+    (
+        "add_up_rounds",
+        {},
+        "for i in range(3):\n    opt.zero_grad()\n    for part in (net, other):\n        «loss = part(x).pow(2).sum()»\n"
+        "    loss.backward()\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x).pow(2).sum() + other(x).pow(2).sum()).backward()\n"
+        "    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "take_all",
         {},
         "net.requires_grad_(False)\nopt = torch.optim.SGD(\n    «[p for p in nn.Sequential(net, other).parameters() if p.requires_grad]», lr=0.1)\n"

@@ -97,18 +97,12 @@ class Thrower:
 
 def messages_of(package: Path, wanted: re.Pattern[str]) -> Iterator[Found]:
     """All messages below ``package`` (the folder that holds ``torch/``): of some parts all, of the rest the wanted."""
-    trees = {}
     for path in sorted((package / "torch").rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        tree = None if name.startswith(NEVER) else _parsed(path.read_text(encoding="utf-8", errors="replace"))
-        if tree is not None:
-            trees[name] = tree
-    throwers = {name: _throwers(tree) for name, tree in trees.items()}
-    for name, tree in trees.items():
-        whole = name.startswith(WHOLE)
-        for found in _Collector(name, tree, throwers[name]).found():
-            if whole or wanted.search(literal(found.text)):
-                yield found
+        if not name.startswith(NEVER):
+            for found in messages_of_file(name, path.read_text(encoding="utf-8", errors="replace")):
+                if name.startswith(WHOLE) or wanted.search(literal(found.text)):
+                    yield found
 
 
 def messages_of_file(name: str, source: str) -> Iterator[Found]:

@@ -487,18 +487,18 @@ def _has_saved_the_same(one: Any, other: Any) -> bool:
         return False
     tensors = walk.attributes(type(one))
     for name in (n for n in dir(type(one)) if n.startswith("_saved_")):
-        if name not in tensors:
-            if getattr(one, name) != getattr(other, name):
-                return False
-            continue
-        if any(saved.may_be_hooked(getattr(n, "_raw" + name)) for n in (one, other)):
+        if name in tensors and any(saved.may_be_hooked(getattr(n, "_raw" + name)) for n in (one, other)):
             return False
         try:
+            if name not in tensors:
+                if getattr(one, name) != getattr(other, name):
+                    return False
+                continue
             mine, theirs = ([numbers_of(t) for t in saved.contents(n, name)] for n in (one, other))
             if not all(x is not None and y is not None and x.equal(y) for x, y in zip(mine, theirs, strict=True)):
                 return False
         except (RuntimeError, ValueError):
-            return False
+            return False  # written over since, perhaps
     return True
 
 
@@ -562,7 +562,10 @@ def saved_numbers(node: Any, name: str) -> Any:
     """The numbers of a saved tensor; None where they cannot be read, or reading them would run code of the user's."""
     if saved.may_be_hooked(getattr(node, f"_raw_saved_{name}", None)):
         return None
-    return numbers_of(getattr(node, f"_saved_{name}"))
+    try:
+        return numbers_of(getattr(node, f"_saved_{name}"))
+    except RuntimeError:
+        return None  # it was changed in place since
 
 
 def _single(shape: Any, dim: Any) -> int | None:
