@@ -15,7 +15,6 @@ from graphdoc.source.paths import covers, is_name, last_word, only, plain_names,
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
-_Function = Function | ast.Lambda
 _One = TypeVar("_One", bound=ast.AST)
 _Two = TypeVar("_Two", bound=ast.AST)
 _Three = TypeVar("_Three", bound=ast.AST)

@@ -291,8 +291,6 @@ class Starved(Open):
 
 # Steps of which nothing is left: the parameters have their old numbers again, or the learning rate is zero.
 
-MOST = 3
-"""Parameters of an optimizer that are read: the first, one in the middle, the last."""
 TAKEN_BACK = 3
 """Steps, each taken back, before a second run is asked who did it."""
 MOST_STEPS = 12
