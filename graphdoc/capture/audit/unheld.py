@@ -511,10 +511,10 @@ class Unheld(Watch):
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], beside: set[int]
     ) -> None:
         """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
-        if len(live) == 1:
-            self._suspect(live[0][0], live[0][1], mine)
         since = min(self._candidates[i].since for i in mine)
         training = [(s, o) for s, o in live if s.span[1] > since]  # gradients that come later are not its business
+        if len(training) == 1:
+            self._suspect(*training[0], mine)
         seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
             facts = {
