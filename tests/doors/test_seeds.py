@@ -70,7 +70,7 @@ def plain() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRAPHDOC"))}
 
 
-@pytest.mark.parametrize(("number", "sick"), enumerate(SEEDS), ids=lambda one: getattr(one, "name", ""))
+@pytest.mark.parametrize(("number", "sick"), list(enumerate(SEEDS)), ids=lambda one: getattr(one, "name", ""))
 def test_where_nobody_can_say_graphdoc_run(tmp_path: Path, number: int, sick: Program) -> None:
     """One variable for two of them, a block around the program for the others."""
     folder = shutil.copytree(sick.folder, tmp_path / sick.name)

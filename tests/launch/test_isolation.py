@@ -18,7 +18,7 @@ from graphdoc.errors import Interrupted
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.folders import LOCK
 from graphdoc.launch.isolation import CannotIsolate, Stop, launch_apart
-from graphdoc.launch.isolation.apart import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH, _left
 
 DEEDS = """
 import os, shutil, sqlite3, sys, tempfile, pathlib
@@ -241,3 +241,12 @@ def test_where_nothing_holds_nothing_is_run_without_being_asked(
     monkeypatch.setenv(SWITCH, "none")
     apart(tmp_path, request, asked=True)
     assert (tmp_path / "made").exists()
+
+
+def test_what_a_process_is_about_to_write_is_not_read_yet(tmp_path: Path) -> None:
+    """A program that is ended says why in a file, which is there before the words are."""
+    assert _left(tmp_path / "uncovered") == ""
+    (tmp_path / "uncovered").touch()
+    assert _left(tmp_path / "uncovered") == ""
+    (tmp_path / "uncovered").write_text("starts a shell\n")
+    assert _left(tmp_path / "uncovered") == "starts a shell\n"

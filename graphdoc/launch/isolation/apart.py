@@ -222,12 +222,10 @@ def _run(
             _end(keeper)
         ended.seconds = time.monotonic() - began
         ended.open = way == "open"
-        refused = out / "refused"
-        if ended.exit_status == UNAVAILABLE and refused.exists() and refused.stat().st_size:
-            return ended, refused.read_text(errors="replace")
+        if ended.exit_status == UNAVAILABLE and (refused := _left(out / "refused")):
+            return ended, refused
         collect(ended, out, request)
-        if (out / "uncovered").exists():
-            ended.refused = (out / "uncovered").read_text(errors="replace").splitlines()[0]
+        ended.refused = _left(out / "uncovered").partition("\n")[0]
         return ended, ""
     finally:
         remove_scratch(folder)
@@ -263,7 +261,7 @@ def _watch(
                 printed = (printed + part)[-_MOST_PRINTED:]
             break
         stop.check()
-        if (out / "uncovered").exists():
+        if _left(out / "uncovered"):
             ended.exit_status = 1
             break
         if enough is not None and enough():
@@ -275,6 +273,14 @@ def _watch(
             break
     ended.printed = printed.decode(errors="replace")
     return ended
+
+
+def _left(file: Path) -> str:
+    """What a process has written there; empty for no file, and while nothing has been written to it yet."""
+    try:
+        return file.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _end(keeper: subprocess.Popen[bytes] | Fork) -> None:
