@@ -195,19 +195,20 @@ class DeadEnds(Sparse):
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
-            if len(order) < MOST_NODES:
-                self._look(noted, order)
-                if self._met is None and _blocks(order):
-                    self._look_at_terms(noted, order, roots)
+            blocks = _blocks(order) if len(order) < MOST_NODES else {}
+            if blocks:
+                self._look(noted, order, blocks)
+                if self._met is None:
+                    self._look_at_terms(noted, order, {order.nodes[n]: b for n, b in blocks.items()}, roots)
 
-    def _look_at_terms(self, noted: Noted, every: Graph, roots: list[Any]) -> None:
+    def _look_at_terms(self, noted: Noted, every: Graph, known: dict[Any, Block], roots: list[Any]) -> None:
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
         held, terms = audit.journal.held(), terms_of(roots)
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
-            blocks = _blocks(order)
+            blocks = {n: known[node] for n, node in enumerate(order.nodes) if node in known}
             # What is a constant by its shape counts where nothing else ends a gradient.
             dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
@@ -244,9 +245,8 @@ class DeadEnds(Sparse):
                 weights += constants(other.nodes)
         return None not in weights and self._weights.setdefault(made_at(node), weights) == weights
 
-    def _look(self, noted: Noted, order: walk.Graph) -> None:
-        dead = _blocks(order)
-        if not dead or self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
+    def _look(self, noted: Noted, order: walk.Graph, dead: dict[int, Block]) -> None:
+        if self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
             return
         found = dominating(order, dead, self._audit.torch.nn.Parameter)
         if found is None:
@@ -428,9 +428,9 @@ def _block(node: Any) -> Block | None:
     name = type(node).__name__
     if _is_zero(node) or walk.op_of(node) == UNREGISTERED:
         return Block(node)
-    own = distance_of(node)
-    if own is not None:
-        return Block(own, kind="from-itself")
+    distance = distance_of(node)
+    if distance is not None:
+        return Block(distance, kind="from-itself")
     single = constant_over(node)
     if single is not None:
         return Block(node, single=single)

@@ -169,9 +169,9 @@ def _values_of(parameter: Any) -> Any:
 
 class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more (``facts["gone"]``), or they get nothing,
-    and others of the same shapes do. ``unheld-weight``: what weighs the terms
-    of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
-    gradients alone; ``facts["place"]`` is ``"added"`` where it bounds others too and nothing ever clears these.
+    and others of the same shapes do. ``unheld-weight``: what weighs the terms of the loss (``facts["weights"]``) is in
+    no optimizer. ``unheld-bounded``: the call ``other`` bounds these gradients alone; ``facts["place"]`` is
+    ``"added"`` where it bounds others too and nothing ever clears these.
     ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
     that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
     ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
@@ -430,7 +430,6 @@ class Unheld(Watch):
         found = self._audit.clips.of_nobody(set(mine), alone=False) if not self._found else None
         behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
         if found is not None and behind is not None:
-            self._audit.snapshot()
             weighing = {i: mine[i] for i in found[1]}
             self._tell("unheld-bounded", behind, weighing, other=found[0], facts={"place": "added"})
 
