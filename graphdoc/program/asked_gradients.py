@@ -8,11 +8,12 @@ from enum import Enum
 
 from graphdoc.evidence import Cut, Event, Frame, Parameter, SourceTexts
 from graphdoc.program.bindings import call_at
+from graphdoc.program.calls_in_order import DIFFERENTIATING
 from graphdoc.program.custom_functions import asked_names
 from graphdoc.program.gradient_reads import gradients_within
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of
-from graphdoc.source.module import each, given_to
+from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of, user_line
+from graphdoc.source.module import given_to
 from graphdoc.source.paths import plain_names
 
 # Why the gradient of a parameter is None where the program reads it: by the calls that could have filled it.
@@ -79,12 +80,10 @@ def _unset(program: Program, read: Frame, name: str, parameter: Parameter) -> Un
     last = reached[-1] if reached else None
     if not every:
         return Unset(read, name, parameter, Why.UNCALLED, clear=clear, proven=whole)
-    if last is not None and last in calls:
+    if last in calls:
         return Unset(read, name, parameter, Why.TAKEN, calls, clear, last, False)
-    measured = whole and all(e.reaches for e in calls)
-    if calls:
-        return Unset(read, name, parameter, Why.LEFT_OUT, calls, clear, last, measured)
-    return Unset(read, name, parameter, Why.CLEARED, (), clear, last, whole)
+    why = Why.LEFT_OUT if calls else Why.CLEARED
+    return Unset(read, name, parameter, why, calls, clear, last, whole and all(e.reaches for e in calls))
 
 
 # Why the graph of an output does not lead to an input whose gradient was asked for, as far as the run has shown it.
@@ -157,21 +156,16 @@ def of_another_output(program: Program, index: int | None) -> OfAnother | None:
         return None
     name = str(asked[index])
     reached = tuple(n for n in asked if n and n in program.evidence.reaches)
-    if name in program.evidence.reaches or not reached:
-        return None
     other = next((e for e in reversed(program.before_failure) if name in e.reaches), None)
-    return OfAnother(name, reached, other) if other is not None else None
+    return OfAnother(name, reached, other) if other is not None and reached and name not in reached else None
 
 
 def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a call of ``autograd.grad`` asks for one and the same gradient in each round of the loop around it: of
     what it is given the loop binds nothing."""
     loop, call = node_loop_of(sources, frame), call_at(sources, frame)
-    if loop is None or call is None:
-        return False
-    read = {n.id for g in given_to(call) for n in each(g, ast.Name)}
-    bound = plain_names(loop, ast.Store)
-    return not read & bound
+    bound = plain_names(loop, ast.Store) if loop is not None else set()
+    return loop is not None and call is not None and not any(plain_names(g) & bound for g in given_to(call))
 
 
 # A step of an optimizer between a gradient and what is differentiated by what it has stepped.
@@ -179,25 +173,15 @@ def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
 
 def step_between(program: Program) -> Event | None:
     """A step that stands above the failing call in the same function, with the backward that fed it above it."""
-    failing = program.failing
-    before = program.before_failure
+    failing, before = program.failing, program.before_failure
     last = next((e for e in reversed(before) if e.kind == "step"), None)
-    if failing is None or last is None:
+    fed = next((e for e in reversed(before) if last and e.kind in DIFFERENTIATING and e.index < last.index), None)
+    step, source = user_line(last), user_line(fed)
+    if failing is None or fed is None or step is None or source is None or source.function != step.function:
         return None
-    here, step = innermost(failing.stack), innermost_user(last.stack)
-    fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
-    source = innermost_user(fed.stack) if fed else None
-    if here is None or step is None or fed is None or source is None or not _has_reached(program, fed, failing):
-        return None
-    mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
-    above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function
-    return last if above else None
-
-
-def _has_reached(program: Program, fed: Event, failing: Event) -> bool:
-    """Whether the backward that fed the step can have come to what the gradient is asked for; True where no one knows
-    what it reached."""
+    # The backward that fed the step can have come to what the gradient is asked for; perhaps no one knows.
     reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
-    frame = innermost(failing.stack)
-    wanted = asked_names(program.sources, frame) - {"parameters"}
-    return not reached or bool(wanted & reached)
+    if reached and not reached & asked_names(program.sources, innermost(failing.stack)) - {"parameters"}:
+        return None
+    mine = (f for f in failing.stack if f.user and f.in_function_of(step))
+    return last if any(source.line <= step.line < f.line for f in mine) else None

@@ -140,11 +140,9 @@ class Birth:
         """Which kind of function it is: ``log``, ``sqrt``, ``division`` …; empty for sums, products and the rest."""
         if self.node and not self.inner:
             return next((g for g, (_, pattern) in _GROUPS.items() if re.search(pattern, self.node)), "")
-        name = self.op[:-1] if self.op.endswith("_") else self.op
-        if "scaled_dot_product" in name:
-            return "softmax"
-        name = name.removeprefix("_foreach_")
-        return next((g for g, (names, _) in _GROUPS.items() if name in names.split()), "")
+        name = self.op.removesuffix("_").removeprefix("_foreach_")
+        known = next((g for g, (names, _) in _GROUPS.items() if name in names.split()), "")
+        return "softmax" if "scaled_dot_product" in name else known
 
     @property
     def chosen(self) -> Frame | None:
@@ -154,9 +152,7 @@ class Birth:
     @property
     def overflows(self) -> bool:
         """Whether it is a result too large for its type, of numbers that were large already."""
-        if self.shows != "inf" and not self.node:
-            return False
-        if self.group in ("log", "sqrt", "arc", "std", "ctc", "eigen"):
+        if (self.shows != "inf" and not self.node) or self.group in ("log", "sqrt", "arc", "std", "ctc", "eigen"):
             return False
         if self.group == "division" and not self._is_divided_by_much:
             return False
@@ -166,14 +162,11 @@ class Birth:
     @property
     def _is_divided_by_much(self) -> bool:
         """Whether a quotient is infinite by what was divided, more than by the divisor: by their sum, of an average."""
-        if self.node or any(not i.n for i in self.inputs):
+        summed, divided = self.op.startswith(("mean", "nll_loss")), self.op.strip("_") in ("div", "true_divide")
+        if self.node or any(not i.n for i in self.inputs) or not (summed or (divided and self.inputs)):
             return False
-        if self.op.startswith(("mean", "nll_loss")):
-            return True
-        if self.op.strip("_") not in ("div", "true_divide") or not self.inputs:
-            return False
-        if len(self.inputs) == 1:
-            return self.inputs[0].largest >= HUGE  # by a number
+        if summed or len(self.inputs) == 1:
+            return summed or self.inputs[0].largest >= HUGE  # by a number
         low, high = self.inputs[1].bounds or (0.0, 0.0)
         least = max(low, -high)  # of a divisor that has no zero between its bounds
         return least > 0 and self.inputs[0].largest * least > 1
@@ -243,11 +236,8 @@ class Trouble:
     @property
     def history(self) -> list[tuple[int, float, float]]:
         """(backward call, loss, norm of the gradient) of the steps until then; -1 where a number was not seen."""
-        out = []
-        for h in self.look.get("history") or ():
-            loss, norm = h.get("loss"), h.get("norm")
-            out.append((int(h.get("call", 0)), number_of(loss), number_of(norm)))
-        return out
+        steps = self.look.get("history") or ()
+        return [(int(h.get("call", 0)), number_of(h.get("loss")), number_of(h.get("norm"))) for h in steps]
 
     @property
     def norms(self) -> list[tuple[int, float]]:
@@ -318,38 +308,28 @@ class Trouble:
 
     def point(self, birth: Birth) -> Singular | None:
         """What is known of the function's singular points; one that writes nan itself there is known by its name."""
-        if birth.kind != "constant" or birth.shows != "nan":
-            return singular_point(birth.operation)
-        return singular_point(name_of(parse_expression(self.code(birth))))
+        written = birth.kind == "constant" and birth.shows == "nan"
+        return singular_point(name_of(parse_expression(self.code(birth))) if written else birth.operation)
 
     def code(self, birth: Birth) -> str:
         """The source text of the expression, on one line; the package's own where it stands in one."""
         deed = self.deed(birth)
-        if deed is not None:
-            return " ".join(code_at({deed.frame.file: deed.package.text(deed.frame.file)}, deed.frame).split())
-        return " ".join(code_at(self.sources, birth.place).split())
+        sources = self.sources if deed is None else {deed.frame.file: deed.package.text(deed.frame.file)}
+        return " ".join(code_at(sources, birth.place if deed is None else deed.frame).split())
 
 
 def trouble_of(
     signs: list[Sign], sources: SourceTexts, raised: Raised | None, packages: list[Package]
 ) -> Trouble | None:
     """The story of a run whose second run has found one, or None."""
-    for sign in signs:
-        look = sign.facts.get("look") if sign.kind == KIND else None
-        if isinstance(look, dict):
-            return Trouble(sources, raised, sign, look, packages)
-    return None
+    looks = ((s, s.facts.get("look")) for s in signs if s.kind == KIND)
+    return next((Trouble(sources, raised, s, look, packages) for s, look in looks if isinstance(look, dict)), None)
 
 
 def _meant(birth: Birth) -> bool:
     """Whether infinities are the program's own: a fill, or a mask that came from elsewhere."""
-    if birth.kind == "constant":
-        return birth.shows == "inf"
-    return (
-        birth.kind == "given"
-        and birth.shows == "inf"
-        and all(not i.count("nan") and i.count("minus_inf") == i.count("inf") for i in birth.inputs)
-    )
+    masks = (not i.count("nan") and i.count("minus_inf") == i.count("inf") for i in birth.inputs)
+    return birth.shows == "inf" and (birth.kind == "constant" or (birth.kind == "given" and all(masks)))
 
 
 # Which kind of fault made the first value that is not finite: one answer, so that no two causes claim it.
@@ -418,8 +398,9 @@ def _of_function(born: Birth) -> str:
         return "nan-division-by-zero"  # the mean of nothing
     if born.group == "division" and not born.overflows:
         return _of_division(born)
-    if born.group == "softmax" and any(i.count("minus_inf") or i.facts.get("true") == 0 for i in born.inputs):
-        return "nan-masked-softmax"
+    masked = any(i.count("minus_inf") or i.facts.get("true") == 0 for i in born.inputs)
+    if born.group == "softmax":
+        return "nan-masked-softmax" if masked else ""
     return "nan-pow" if born.group == "pow" and _bad_base(born) else ""
 
 
@@ -433,20 +414,16 @@ def _of_size(trouble: Trouble, born: Birth) -> str:
         return "nan-half-overflow"
     if born.group == "exp":
         return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
-    if trouble.what == "value" and not _grew(trouble):
-        return ""  # of no loss or gradient: gradients would have to be seen growing
-    if trouble.what == "loss" and trouble.iteration == 1:
-        return ""  # no gradient has been used yet
-    return "exploding-gradients" if _exploded(born) and not _flat(trouble) else ""
+    # Of no loss or gradient: gradients would have to be seen growing. Of the first loss: none has been used yet.
+    calm = not _grew(trouble) if trouble.what == "value" else trouble.what == "loss" and trouble.iteration == 1
+    return "exploding-gradients" if not calm and _exploded(born) and not _flat(trouble) else ""
 
 
 def _of_constants(trouble: Trouble) -> str:
     """Infinities that the program has written itself became nan."""
     turned = trouble.turned
-    if turned is None:
-        return ""
-    masked = turned.group == "softmax" or turned.facts.get("rows_out")
-    return "nan-masked-softmax" if masked or turned.op == "mul" else ""
+    masked = turned and (turned.group == "softmax" or turned.facts.get("rows_out") or turned.op == "mul")
+    return "nan-masked-softmax" if masked else ""
 
 
 def _left_out(trouble: Trouble, born: Birth) -> bool:
@@ -470,9 +447,7 @@ def _is_chosen(born: Birth) -> bool:
     of a derivative.
     """
     chosen, own = born.chosen, born.place
-    if chosen is None or own is None:
-        return chosen is not None
-    return chosen.extent != own.extent
+    return chosen is not None and (own is None or chosen.extent != own.extent)
 
 
 def _of_gradients(born: Birth) -> bool:
@@ -499,19 +474,15 @@ def _of_division(born: Birth) -> str:
 
 def divisor_of(born: Birth) -> Numbers | None:
     """What was divided by, as far as it was a tensor."""
-    if born.node and not born.inner:
-        kept = born.saved("other")
-        if kept is not None:
-            return kept
-    return next((i for i in reversed(born.inputs) if i.count("zeros")), None)
+    kept = born.saved("other") if born.node and not born.inner else None
+    return kept or next((i for i in reversed(born.inputs) if i.count("zeros")), None)
 
 
 def is_norm(value: Numbers) -> bool:
     """Whether a value is the length of a vector: by PyTorch's function, or as the root of a sum of squares."""
     ops = [op for op, _ in value.makers[:5]]
-    if any(op in _NORMS for op in ops[:3]):
-        return True
-    return "sqrt" in ops[:2] and "sum" in ops and any(op in ("pow", "mul", "square") for op in ops)
+    squares = "sqrt" in ops[:2] and "sum" in ops and not {"pow", "mul", "square"}.isdisjoint(ops)
+    return squares or not set(_NORMS).isdisjoint(ops[:3])
 
 
 def _bad_base(born: Birth) -> bool:
@@ -522,8 +493,7 @@ def _bad_base(born: Birth) -> bool:
 
 def _exploded(born: Birth) -> bool:
     """Whether numbers had grown out of all bounds before: what overflowed was large already."""
-    large = _largest(born) >= HUGE or born.overflows
-    return large and born.output.dtype != "float16"
+    return (_largest(born) >= HUGE or born.overflows) and born.output.dtype != "float16"
 
 
 def _flat(trouble: Trouble) -> bool:
@@ -534,10 +504,8 @@ def _flat(trouble: Trouble) -> bool:
 
 def _grew(trouble: Trouble) -> bool:
     norms = [norm for _, _, norm in trouble.history if norm > 0 and norm < float("inf")]
-    if len(norms) < 3:
-        return False
     early = sorted(norms[: max(3, len(norms) // 3)])
-    return norms[-1] > GROWN * early[len(early) // 2]
+    return len(norms) >= 3 and norms[-1] > GROWN * early[len(early) // 2]
 
 
 def _largest(born: Birth) -> float:

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.source.module import Function, Loop, Source, each, given_to, parsed, walked
-from graphdoc.source.paths import covers, is_name, last_word, only, plain_names, targets_of
+from graphdoc.source.module import Function, Loop, Source, each, given_to, keyword, parsed, walked
+from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
@@ -56,8 +56,10 @@ def everywhere(sources: SourceTexts, /, *kinds: type[ast.AST]) -> Iterator[tuple
                 yield file, node
 
 
-def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "") -> Frame:
-    """A syntax node as a frame, columns in characters (Python counts them in UTF-8 bytes)."""
+def frame_of(sources: SourceTexts, at: str | Frame, node: ast.AST, function: str = "") -> Frame:
+    """A syntax node as a frame, columns in characters (Python counts them in UTF-8 bytes). ``at`` is its file, or a
+    place in the same file and function."""
+    file, function = (at, function) if isinstance(at, str) else (at.file, at.function)
     lines = Source(file, sources[file]).lines
     line = int(getattr(node, "lineno", 1))
     end = int(getattr(node, "end_lineno", None) or line)
@@ -125,24 +127,19 @@ def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     """The outermost call that begins on the frame's line, or exactly at its columns where they are known."""
-    root = tree_at(sources, frame)
     if frame is None:
         return None
-    calls = [n for n in each(root, ast.Call) if covers(n, frame.line)]
-    if frame.column > 0:
-        for call in calls:
-            place = frame_of(sources, frame.file, call)
-            if (place.line, place.column, place.end_column) == (frame.line, frame.column, frame.end_column):
-                return call
-    return next((c for c in calls if c.lineno == frame.line), calls[0] if calls else None)
+    calls = [n for n in each(tree_at(sources, frame), ast.Call) if covers(n, frame.line)]
+    wanted = (frame.line, frame.column, frame.end_column)
+    places = ((c, frame_of(sources, frame, c)) for c in calls if frame.column > 0)
+    exact = (c for c, at in places if (at.line, at.column, at.end_column) == wanted)
+    return next(exact, None) or next((c for c in calls if c.lineno == frame.line), calls[0] if calls else None)
 
 
 def argument(call: ast.Call | None, position: int, keyword: str) -> ast.expr | None:
     """An argument of a call by position or keyword."""
-    if call is None:
-        return None
-    named = next((k.value for k in call.keywords if k.arg == keyword), None)
-    return named or (call.args[position] if position < len(call.args) else None)
+    named = next((k.value for k in call.keywords if k.arg == keyword), None) if call is not None else None
+    return named or (call.args[position] if call is not None and position < len(call.args) else None)
 
 
 def text_of(node: ast.AST | None) -> str:
@@ -153,9 +150,7 @@ def text_of(node: ast.AST | None) -> str:
 def names_in(node: ast.AST | None) -> list[str]:
     """Names and dotted names that an expression reads, in the order in which they stand, each once."""
     found: dict[str, None] = {}
-    if node is None:
-        return []
-    todo: list[ast.AST] = [node]
+    todo: list[ast.AST] = [node] if node is not None else []
     while todo:
         n = todo.pop(0)
         if isinstance(n, ast.Attribute) and dotted(n):
@@ -183,11 +178,9 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
     (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
     """
     root = tree(sources, frame.file)
-    if not name:
-        return []
     inside = function_around(root, frame.line)
-    if "." in name:
-        found = [a for a in _assigned(root, name) if a[0].lineno != frame.line]
+    if "." in name or not name:
+        found = [a for a in _assigned(root, name) if a[0].lineno != frame.line] if name else []
     else:
         found = [a for a in _assigned(inside, name) if a[0].lineno < frame.line] if inside else []
         if not found and not (inside and name in parameters(inside)):
@@ -199,11 +192,7 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
 def _assigned(root: ast.AST, name: str, deep: bool = True) -> list[tuple[ast.stmt, ast.expr]]:
     kinds = ast.Assign | ast.AnnAssign | ast.AugAssign
     found = [n for n in (walked(root) if deep else own_nodes(root)) if isinstance(n, kinds)]
-    return [(n, n.value) for n in found if n.value is not None and any(_is_path(t, name) for t in targets_of(n))]
-
-
-def _is_path(target: ast.expr, name: str) -> bool:
-    return isinstance(target, ast.Name | ast.Attribute) and dotted(target) == name
+    return [(n, n.value) for n in found if n.value is not None and name in map(dotted, targets_of(n))]
 
 
 def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:
@@ -223,34 +212,33 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     return [frame_of(sources, file, node) for file, node in calls if last_word(node.func) in names]
 
 
-def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:
-    """``with torch.no_grad():`` blocks and decorators of that kind which enclose the frame's line, innermost first."""
-    found = [n for n in _entered_around(sources, frame) if _switches_off(n)]
-    return [frame_of(sources, frame.file, n) for n in sorted(found, key=lambda n: -n.lineno)]
+Entered = tuple[Frame, ast.stmt]
+"""The item of a ``with`` statement, or the decorator of a function, and the statement that it governs."""
 
 
-def _entered_around(sources: SourceTexts, frame: Frame) -> Iterator[ast.expr]:
-    """The items of the ``with`` statements, and the decorators of the functions, that enclose the frame's line."""
-    for node in every_node(sources, frame.file):
-        if isinstance(node, ast.With | ast.AsyncWith) and covers(node, frame.line):
-            yield from (i.context_expr for i in node.items)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and covers(node, frame.line):
-            yield from node.decorator_list
+def entered(sources: SourceTexts, file: str, *names: str) -> list[Entered]:
+    """The items and decorators in a file that have one of these last names, called or not."""
+    found: list[Entered] = []
+    for node in each(tree(sources, file), ast.stmt):
+        items = [i.context_expr for i in node.items] if isinstance(node, ast.With | ast.AsyncWith) else []
+        name = getattr(node, "name", "")
+        items += node.decorator_list if isinstance(node, Function) else []
+        found += [(frame_of(sources, file, n, name), node) for n in items if _context(n) in names]
+    return found
 
 
-def _switches_off(node: ast.expr) -> bool:
-    return _entered(node) in ("no_grad", "inference_mode") or text_of(node).endswith("set_grad_enabled(False)")
+def _context(node: ast.expr) -> str:
+    """The last name of a context or decorator, called or not; ``no_grad`` also for what does the same."""
+    off = text_of(node).endswith("set_grad_enabled(False)")
+    return "no_grad" if off else called(node) or last_word(node)
 
 
-def _entered(node: ast.expr) -> str:
-    """The last name of a context or decorator, called or not."""
-    return text_of(node).split("(", 1)[0].rsplit(".", 1)[-1]
-
-
-def contexts_named(sources: SourceTexts, stack: Iterable[Frame], name: str) -> list[Frame]:
-    """The ``with torch.<name>():`` items and decorators of this name around the frames of a stack, innermost first."""
+def contexts_around(sources: SourceTexts, stack: Iterable[Frame], *names: str) -> list[Frame]:
+    """Those around the frames of a stack that have one of these names, or switch recording off; innermost first."""
+    names = names or ("no_grad", "inference_mode")
     users = reversed([f for f in stack if f.user])
-    return [frame_of(sources, f.file, n) for f in users for n in _entered_around(sources, f) if _entered(n) == name]
+    around = ([at for at, node in entered(sources, f.file, *names) if covers(node, f.line)] for f in users)
+    return [at for found in around for at in sorted(found, key=lambda at: -at.line)]
 
 
 def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
@@ -267,24 +255,10 @@ def given_as(sources: SourceTexts, frame: Frame, caller: Frame, name: str) -> as
     return argument(call_at(sources, caller), position, name) if position is not None else None
 
 
-def function_head(sources: SourceTexts, frame: Frame) -> Frame | None:
-    """The first line of the function around a frame, as it is written: ``def forward(self, t, x):``."""
-    function = function_at(sources, frame)
-    if function is None:
-        return None
-    line = sources[frame.file].splitlines()[function.lineno - 1]
-    end = len(line.rstrip()) + 1
-    return Frame(frame.file, function.lineno, function.col_offset + 1, function.lineno, end, frame.function, True)
-
-
 def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:
     """Every function of this name whose first argument has the name ``first``, with its file."""
-    return [
-        (file, node)
-        for file, node in everywhere(sources, ast.FunctionDef)
-        if node.name == name
-        if [a.arg for a in node.args.args[:1]] == [first]
-    ]
+    named = ((file, n) for file, n in everywhere(sources, ast.FunctionDef) if n.name == name)
+    return [(file, n) for file, n in named if [a.arg for a in n.args.args[:1]] == [first]]
 
 
 # Whether a value flows from one place of the source to another, through the assignments of one function.
@@ -308,14 +282,11 @@ class Flow(Enum):
 
 def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
     """Whether what is computed at ``source`` enters what is computed at ``sink``, further down in the same function."""
+    scope = function_at(sources, source)
+    # At one place only by a loop, or by a call of the same function.
+    if source.file != sink.file or source.start == sink.start or scope is not function_at(sources, sink):
+        return Flow.UNKNOWN
     root = tree(sources, source.file)
-    if source.file != sink.file:
-        return Flow.UNKNOWN
-    if (source.line, source.column) == (sink.line, sink.column):
-        return Flow.UNKNOWN  # only by a loop, or by a call of the same function
-    scope = function_around(root, source.line)
-    if scope is not function_around(root, sink.line):
-        return Flow.UNKNOWN
     kinds = ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return
     read = [n.value for n in own_nodes(scope or root) if isinstance(n, kinds) and covers(n, sink.line)]
     found = {flow_into(sources, scope or root, value, source) for value in read if value is not None}
@@ -368,9 +339,7 @@ def made_of(
             if ends is None:
                 continue
         for name in names_in(expression):
-            if any(path in (ends or ()) for path in _paths(name)):
-                continue
-            if (name, expression.lineno) in seen:
+            if any(path in (ends or ()) for path in _paths(name)) or (name, expression.lineno) in seen:
                 continue
             seen.add((name, expression.lineno))
             given = False
@@ -401,28 +370,24 @@ class _Blocks:
         for name, content in ast.iter_fields(node):
             branch = above | {(node, name)} if isinstance(node, _BRANCHING) else above
             for child in content if isinstance(content, list) else ():
-                if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    continue
-                if isinstance(child, ast.stmt):
+                if isinstance(child, ast.stmt) and not isinstance(child, Function | ast.ClassDef):
                     self.above[child] = branch
                     self._bind(child)
-                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                if child in self.above or isinstance(child, ast.ExceptHandler | ast.match_case):
                     self._walk(child, branch)
 
     def _bind(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                self._pair(statement, target, statement.value, False)
-        elif isinstance(statement, ast.AugAssign | ast.AnnAssign) and statement.value is not None:
-            self._pair(statement, statement.target, statement.value, isinstance(statement, ast.AugAssign))
-        elif isinstance(statement, ast.For):
-            self._pair(statement, statement.target, statement.iter, False)
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For):
+            value = statement.iter if isinstance(statement, ast.For) else statement.value
+            for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                if value is not None:
+                    self._pair(statement, target, value, isinstance(statement, ast.AugAssign))
 
     def _pair(self, statement: ast.stmt, target: ast.expr, value: ast.expr, kept: bool) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-            matched = len(values) == len(target.elts) and not isinstance(statement, ast.For)
-            for i, one in enumerate(target.elts):
+        parts, values = elements(target), elements(value)
+        if parts or isinstance(target, ast.Tuple | ast.List):
+            matched = len(values) == len(parts) and not isinstance(statement, ast.For)
+            for i, one in enumerate(parts):
                 self._pair(statement, one, values[i] if matched else value, kept)
         elif isinstance(target, ast.Subscript):
             self._pair(statement, target.value, value, True)
@@ -446,11 +411,9 @@ class _Blocks:
 
 def _covers(place: Frame, source: Frame) -> bool:
     """Whether a place contains another one; of one without columns the line decides."""
-    if not place.line <= source.line <= (place.end_line or place.line):
-        return False
-    if source.column <= 0 or place.line != place.end_line or source.line != place.line:
-        return True
-    return place.column <= source.column and max(source.end_column, source.column) <= place.end_column
+    of_one_line = source.column > 0 and place.line == place.end_line == source.line
+    within = place.column <= source.column and max(source.end_column, source.column) <= place.end_column
+    return place.line <= source.line <= (place.end_line or place.line) and (within or not of_one_line)
 
 
 # A flag that a function hands on to a call: where the program decides on it.
@@ -464,33 +427,28 @@ def decided_at(sources: SourceTexts, stack: Sequence[Frame], flag: str) -> tuple
     """
     for frame in (f for f in reversed(stack) if f.user):
         call = call_at(sources, frame)
-        if call is None:
+        if call is None or not flag:
             return None
-        given = next((k.value for k in call.keywords if k.arg == flag), None)
+        given = keyword(call, flag)
         others = [k.value for k in call.keywords if k.arg is None]
         if isinstance(given, ast.Constant) or (given is None and not others):
             return (frame, flag) if not any(isinstance(a, ast.Starred) for a in call.args) else None
         function = function_at(sources, frame)
-        handed = _handed(function, given, others, flag) if function is not None else None
-        if handed is None:
-            return None
-        flag = handed
+        flag = _handed(function, given, others, flag) if function is not None else ""
     return None
 
 
-def _handed(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, given: ast.expr | None, others: list[ast.expr], flag: str
-) -> str | None:
-    """The keyword by which the caller of a function gives the flag; None where it is another thing, or has to be given
+def _handed(function: Function, given: ast.expr | None, others: list[ast.expr], flag: str) -> str:
+    """The keyword by which the caller of a function gives the flag; empty where it is another thing, or has to be given
     by its position."""
     known = function.args
     optional = {a.arg for a in known.kwonlyargs} | {a.arg for a in known.args[len(known.args) - len(known.defaults) :]}
     if isinstance(given, ast.Name):
-        return given.id if given.id in optional and given.id not in plain_names(function, ast.Store) else None
+        return given.id if given.id in optional and given.id not in plain_names(function, ast.Store) else ""
     rest = known.kwarg.arg if known.kwarg is not None else ""
     whole = len(others) == 1 and is_name(others[0], rest)
     other = flag in {*parameters(function)} - {rest} or rest in plain_names(function, ast.Store)
-    return flag if given is None and whole and not other else None
+    return flag if given is None and whole and not other else ""
 
 
 # Whether a program fills one container over and over, or gives its name another one each time.

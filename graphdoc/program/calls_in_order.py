@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import (
@@ -21,9 +22,9 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
-from graphdoc.program.spans import innermost_user, user_line
+from graphdoc.program.spans import innermost_user, level_of, user_line
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import covers, last_word, words
+from graphdoc.source.paths import called, covers, words
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -110,9 +111,7 @@ class Journal:
     def steps_after(self, call: Event) -> set[int]:
         """Optimizers that step after this call, up to the next backward call that follows a step."""
         found: set[int] = set()
-        for other in self.events:
-            if other.index <= call.index:
-                continue
+        for other in (e for e in self.events if e.index > call.index):
             if other.kind == "step":
                 found.add(other.optimizer)
             elif (other.kind == "backward" and found) or other.failed:
@@ -132,11 +131,10 @@ class Journal:
     def _written_after(self, call: Event) -> set[int]:
         """Optimizers whose ``step`` is written behind the call, in the function that makes it."""
         frame = innermost_user(call.stack)
-        text = self._sources.get(frame.file) if frame is not None else None
-        if frame is None or text is None:
+        if frame is None:
             return set()
         around = function_at(self._sources, frame)
-        lines = text.splitlines()[frame.line - 1 : around.end_lineno if around else None]
+        lines = self._sources.get(frame.file, "").splitlines()[frame.line - 1 : around.end_lineno if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
             path = path.replace('"', "'")  # as the names of what was reached are spelled
@@ -157,11 +155,9 @@ class Journal:
         scope = scope_at(self._sources, frame)
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
-            method = found.func.attr
-            if method == "backward":
-                return method
-            text = ast.unparse(found.func.value)
-            if method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}:
+            method, text = found.func.attr, ast.unparse(found.func.value)
+            its = method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}
+            if method == "backward" or its:
                 return method
             if method == "step" and not found.args and text in _handed_out(scope, frame.line):
                 return "any step"
@@ -247,14 +243,9 @@ def _as_target(
 
     ``rest`` are the parameters that the loss reaches beside these edges.
     """
-    targets: list[tuple[Carried, Target]] = []
-    others: set[str] = set(rest)
-    for c in carries:
-        found = _target_of(c)
-        if found is not None:
-            targets.append((c, found))
-        else:
-            others |= set(c.behind)
+    found = [(c, _target_of(c)) for c in carries]
+    targets = [(c, target) for c, target in found if target is not None]
+    others = {n for c, target in found if target is None for n in c.behind} | rest
     own = owners.holding(others)
     foreign = owners.holding({n for c, _ in targets for n in c.behind})
     if not targets or not own or not foreign or own & foreign:
@@ -294,7 +285,7 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
             if target is None or given is None:
                 continue
             name = text_of(call.func)
-            place, first = (frame_of(sources, frame.file, e, frame.function) for e in (target, given))
+            place, first = (frame_of(sources, frame, e) for e in (target, given))
             if frame.column and frame.lies_in(place):
                 return place, name, True
             if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
@@ -312,10 +303,10 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
     """The calls of losses with a target, those of a name too that was given a loss of ``torch.nn``:
     ``self.distance = nn.KLDivLoss()``."""
-    calls = [(n, text_of(n.value.func)) for _, n in everywhere(sources, ast.Assign) if isinstance(n.value, ast.Call)]
-    made = [n for n, name in calls if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss")]
-    modules = {text_of(t) for n in made for t in n.targets}
-    return [c for c in each(scope, ast.Call) if last_word(c.func) in _WITH_TARGET or text_of(c.func) in modules]
+    made = [n for _, n in everywhere(sources, ast.Assign) if called(n.value).endswith("Loss")]
+    layers = [n for n in made if text_of(n.value).startswith(("nn.", "torch.nn."))]
+    modules = {text_of(t) for n in layers for t in n.targets}
+    return [c for c in each(scope, ast.Call) if called(c) in _WITH_TARGET or text_of(c.func) in modules]
 
 
 def _comes_from(sources: SourceTexts, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
@@ -343,12 +334,9 @@ def only_heads_stepped(journal: Journal, reaches: Sequence[str], freeing: Event,
     mine, theirs = set(failing.reaches or reaches), set(freeing.reaches)
     holding = journal.owners.holding
     shared, own, its = holding(mine & theirs), holding(mine - theirs), holding(theirs - mine)
-    stepped = journal.steps_between(freeing, failing)
-    if not (stepped and shared and own and its) or own & its or shared & its:
-        return False
-    if stepped & holding(mine) or not stepped & its:
-        return False
-    return all(_gathers(journal, owner, failing, freeing) for owner in shared)
+    stepped = journal.steps_between(freeing, failing) or frozenset()
+    apart = not (own & its or shared & its or stepped & holding(mine)) and stepped & its
+    return bool(apart and shared and own) and all(_gathers(journal, owner, failing, freeing) for owner in shared)
 
 
 def _gathers(journal: Journal, owner: int, failing: Event, freeing: Event) -> bool:
@@ -380,13 +368,11 @@ class Partial:
 def partial_backward(sources: SourceTexts, calls: Sequence[Event]) -> Partial | None:
     """The last backward call among these, oldest first; None where nothing kept it from any leaf."""
     backward = [e for e in calls if e.kind == "backward"]
-    last = backward[-1] if backward else None
+    last = next(reversed(backward), None)
     place = user_line(last)
-    if last is None or place is None:
+    if last is None or place is None or not (last.failed or asks_for_some(sources, last)):
         return None
-    if last.failed or asks_for_some(sources, last):
-        return Partial(place, last.failed, len({site(e.stack) for e in backward}) == 1)
-    return None
+    return Partial(place, last.failed, len({site(e.stack) for e in backward}) == 1)
 
 
 def asks_for_some(sources: SourceTexts, call: Event) -> bool:
@@ -408,13 +394,9 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
     if helper is None or not works_for or not _clears(journal, failing, works_for):
         return None
     first: tuple[Frame, Frame] | None = None
-    for event in journal.before(failing):
-        if event.kind != "step":
-            continue
-        if event.optimizer in works_for:
-            break
-        at = _parting(failing, event)
-        made = innermost_user(event.stack)
+    steps = (e for e in journal.before(failing) if e.kind == "step")
+    for event in takewhile(lambda e: e.optimizer not in works_for, steps):
+        at, made = _parting(failing, event), user_line(event)
         if at is None or made is None or not made.in_function_of(helper):
             continue
         call = next((e for e in journal.before(event) if e.kind == "backward"), None)
@@ -427,22 +409,16 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
 
 def _clears(journal: Journal, call: Event, optimizers: frozenset[int]) -> bool:
     """Whether the helper that makes a call has cleared the gradients of these optimizers just before it."""
-    for event in journal.before(call):
-        if event.kind in ("backward", "step"):
-            return False
-        if event.kind == "zero_grad" and event.optimizer in optimizers:
-            one, other = innermost_user(event.stack), innermost_user(call.stack)
-            return one is not None and other is not None and one.in_function_of(other)
-    return False
+    since = takewhile(lambda e: e.kind not in ("backward", "step"), journal.before(call))
+    last = next((e for e in since if e.kind == "zero_grad" and e.optimizer in optimizers), None)
+    one, other = user_line(last), user_line(call)
+    return one is not None and other is not None and one.in_function_of(other)
 
 
 def _parting(failing: Event, step: Event) -> tuple[Frame, Frame] | None:
     """The lines of the innermost function that makes both, where that of the step stands first and calls the helper."""
-    mine, its = ([f for f in e.stack if f.user] for e in (failing, step))
-    for depth, (a, b) in enumerate(zip(mine, its, strict=False)):
-        if not a.in_function_of(b):
-            return None
-        if a.extent != b.extent:
-            below = len(mine) > depth + 1 and len(its) > depth + 1
-            return (a, b) if below and b.line < a.line else None
-    return None
+    level = level_of(failing.stack, step.stack)
+    if level is None or level[1].line >= level[0].line:
+        return None
+    helped = all(f != user_line(e) for f, e in zip(level, (failing, step), strict=True))
+    return (level[0], level[1]) if helped else None

@@ -12,14 +12,15 @@ from typing import Any
 from graphdoc.evidence import Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
-from graphdoc.program.spans import innermost_user, node_loop_of
+from graphdoc.program.spans import innermost_user, level_of, node_loop_of
 from graphdoc.source.module import Loop, each, has, is_method_call, walked
 from graphdoc.source.paths import (
+    called,
     covers,
     is_constant,
     is_read,
     key,
-    last_word,
+    only,
     pairs,
     parse_expression,
     plain_names,
@@ -89,19 +90,10 @@ class Carried(OlderEdge):
         return None
 
     @cached_property
-    def _shared(self) -> list[Frame]:
-        """The calls below which it was both made and used, outermost first."""
-        pairs = zip(self.making[::-1], self.using[::-1], strict=False)
-        return [used for _, used in takewhile(lambda p: p[0].in_function_of(p[1]) and p[0].start == p[1].start, pairs)]
-
-    @cached_property
     def parting(self) -> Places | None:
         """The first places, from the outermost function on, at which making and use part within one function."""
-        level = len(self._shared) + 1
-        if level > min(len(self.making), len(self.using)):
-            return None
-        made, used = self.making[-level], self.using[-level]
-        return (made, used) if made.in_function_of(used) else None
+        level = level_of(self.making[::-1], self.using[::-1])
+        return (level[0], level[1]) if level is not None and level[0].start != level[1].start else None
 
     @property
     def handing_on(self) -> Places | None:
@@ -154,7 +146,7 @@ class Carried(OlderEdge):
         statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
         """
         pair, sources = self.meeting, self.run.sources
-        if pair is None or self._renewed(*pair):
+        if pair is None or self._renewed:
             return None
         one = pair[0].start == pair[1].start
         if one and (kept := fed_back(sources, pair[1])):
@@ -167,10 +159,12 @@ class Carried(OlderEdge):
                 return used, name
         return self.handed_round
 
-    def _renewed(self, made: Frame, used: Frame) -> bool:
+    @property
+    def _renewed(self) -> bool:
         """Whether the statement that made it ran again before the one that takes it up: it stands above it, and has
         given this pass a value of its own, which owes nothing to the old one."""
-        return self.remade and not self.recurrent and made.line < used.line
+        pair = self.meeting
+        return pair is not None and self.remade and not self.recurrent and pair[0].line < pair[1].line
 
     def _names_given(self, made: Frame) -> list[str]:
         """The names that the statement which makes it binds; of several those that hold this very value still."""
@@ -186,12 +180,13 @@ class Carried(OlderEdge):
         name alone that the statement binds and reads. Where something holds what the second run has made in its place,
         it was that name, or what is kept under it: ``state[0].v``.
         """
-        sources = self.run.sources
-        for frame in reversed(self._shared) if not any(h.exact for h in self.holders) else ():
+        sources, of_old = self.run.sources, not any(h.exact for h in self.holders)
+        ways = zip(self.making[::-1], self.using[::-1], strict=False)
+        shared = [used for _, used in takewhile(lambda p: p[0].in_function_of(p[1]) and p[0].start == p[1].start, ways)]
+        for frame in reversed(shared if of_old else ()):
             names = [n for n in bound_names(sources, frame) if n.isidentifier() and _reads(sources, frame, n)]
             held = [n for n in names if all(h.base == n and is_local(h, frame) for h in self.holders)]
-            name = next((n for n in held if _outlives(sources, frame, n)), "")
-            if name:
+            if name := next((n for n in held if _outlives(sources, frame, n)), ""):
                 return frame, name
         return None
 
@@ -202,36 +197,31 @@ class Carried(OlderEdge):
         Told where the name under which it was made holds a newer value by then: the old one comes in under another.
         None where no statement of the same function stores it so.
         """
-        pair, sources = self.meeting, self.run.sources
-        if pair is None or not self._renewed(*pair):
+        sources = self.run.sources
+        if self.meeting is None or not self._renewed:
             return None
-        made, used = pair
+        made, used = self.meeting
         names = bound_names(sources, made)
         for s in reversed(statements(bindings.scope_at(sources, made))):
             for target, value in pairs(s):
                 path = ast.unparse(target)
                 if ast.unparse(value) in names and path not in names and self._takes_up(used, path):
-                    return bindings.frame_of(sources, made.file, s, made.function), path
+                    return bindings.frame_of(sources, made, s), path
         return None
 
     def _takes_up(self, used: Frame, path: str) -> bool:
         """Whether a path is read where it is taken up: in the function that made it, or in a method that this calls on
         its own object, where an attribute goes by the same path."""
-        if operands_in(self.run.sources, used, [path]):
-            return True
-        owner = used.function.rpartition(".")[0]
-        own = [f for f in self.using if owner and f.file == used.file and f.function.rpartition(".")[0] == owner]
-        return path.startswith("self.") and any(operands_in(self.run.sources, f, [path]) for f in own)
+        owner = used.function.rpartition(".")[0] if path.startswith("self.") else ""
+        own = (f for f in self.using if owner and f.file == used.file and f.function.rpartition(".")[0] == owner)
+        return any(operands_in(self.run.sources, f, [path]) for f in (used, *own))
 
     @cached_property
     def names_taken_up(self) -> list[str]:
         """The names by which the function that makes it and takes it up again may read it there."""
-        if self.stored_on is not None:
-            return [self.stored_on[1]]
-        pair, sources = self.meeting, self.run.sources
-        if pair is None or self._renewed(*pair):
-            return []
-        made, used = pair
+        if self.meeting is None or self._renewed:
+            return [self.stored_on[1]] if self.stored_on is not None else []
+        (made, used), sources = self.meeting, self.run.sources
         names = self._names_given(made)
         # One statement that makes the value and takes it up binds what it makes of it, which is another value.
         known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
@@ -297,21 +287,10 @@ def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
 def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
-    names = bound_names(sources, frame)
-    if len(names) < 2:
-        return names
-    statement = bindings.statement_at(sources, frame)
-    for target, value in pairs(statement) if statement is not None else ():
-        if frame.lies_in(bindings.frame_of(sources, frame.file, value)):
-            return [key(target)] if key(target) in names else []
-    return []
-
-
-def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
-    """The plain names in the statement around this place, read or bound; None where the source is not known."""
-
-    statement = bindings.statement_at(sources, frame)
-    return None if statement is None else plain_names(statement)
+    names, statement = bound_names(sources, frame), bindings.statement_at(sources, frame)
+    of_parts = pairs(statement) if statement is not None else []
+    own = [key(target) for target, value in of_parts if frame.lies_in(bindings.frame_of(sources, frame, value))]
+    return names if len(names) < 2 else [n for n in own[:1] if n in names]
 
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
@@ -331,12 +310,9 @@ def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> lis
 def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the paths of tensors of which the expression at this place reads a part (``self.codes[:, 1:]``)."""
 
-    found: set[str] = set()
-    for operand in bindings.source_at(sources, frame).operands(frame) if frame.column else ():
-        node = parse_expression(operand)
-        while isinstance(node, ast.Subscript):
-            node = node.value
-            found.add(key(node))
+    operands = bindings.source_at(sources, frame).operands(frame) if frame.column else ()
+    parts = (n for o in operands for n in each(parse_expression(o), ast.Subscript))
+    found = {key(n.value) for n in parts}
     return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
@@ -364,18 +340,14 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     ways: an expression that reads it is followed by what else it reads.
     """
     scope = bindings.scope_at(sources, call)
-    if not names:
-        return []
-    start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
     # Of several on one line, the one that the call stands in.
-    start = [s for s in start if s.col_offset < call.column] if call.column else start
-    if not start:
+    start = [s for s in statements_at(sources, call) if not call.column or s.col_offset < call.column]
+    calls = [s.value for s in start if isinstance(s, ast.Expr)]
+    if not names or not calls:
         return []
-    value = start[-1].value
-    if is_method_call(value, "backward"):
-        value = value.func.value
+    value = calls[-1].func.value if is_method_call(calls[-1], "backward") else calls[-1]
     behind = bindings.made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
-    return [(bindings.frame_of(sources, call.file, e, call.function), read_in(e, names)[0]) for e in behind.found]
+    return [(bindings.frame_of(sources, call, e), read_in(e, names)[0]) for e in behind.found]
 
 
 def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
@@ -422,21 +394,15 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     its function has got anew; not one that yields, which stands still while its user runs backward.
     """
     loop = node_loop_of(sources, frame)
-    if loop is None or not (_runs_backward(sources, loop) or yields(loop)):
+    if loop is None or not (_runs_backward(sources, loop) or has(loop, ast.Yield, ast.YieldFrom)):
         return False
-    above = _above(loop, frame)
-    always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
-    return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
+    always = [loop, *(s for s in _above(loop, frame) if isinstance(s, ast.Assign | ast.AnnAssign))]
+    return name not in {key(t) for s in always for t in targets_of(s)}
 
 
 def _above(loop: Loop, frame: Frame) -> list[ast.stmt]:
     """The statements of a loop that are done by the time that it comes to a place in it."""
     return [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
-
-
-def yields(loop: ast.AST) -> bool:
-    """Whether a loop is one of a generator, which hands out a value in each of its rounds."""
-    return has(loop, ast.Yield, ast.YieldFrom)
 
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
@@ -445,12 +411,10 @@ def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     looked_at: set[str] = set()
     code = [within]
     for _ in range(_DEEPEST + 1):
-        called = {last_word(n.func) for c in code for n in each(c, ast.Call)}
-        if any(name == "grad" or name.endswith("backward") for name in called):
-            return True
-        code = [n for n in functions if n.name in called - looked_at]
-        looked_at |= called
-    return False
+        names = {called(n) for c in code for n in each(c, ast.Call)}
+        code = [n for n in functions if n.name in names - looked_at]
+        looked_at |= names
+    return any(name == "grad" or name.endswith("backward") for name in looked_at)
 
 
 def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
@@ -458,12 +422,10 @@ def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
     ``answer`` for the ``old`` of ``old, answer = answer, model(x, answer)``; else the name itself."""
     loop = node_loop_of(sources, call)
     above = [s for s in (statements(loop) if loop is not None else ()) if s.lineno < call.line]
-    given = [(ast.unparse(target), value) for s in above for target, value in pairs(s)]
-    bound = {target for target, _ in given}
-    sources_of = [value for target, value in given if target == name]
-    if len(sources_of) == 1 and isinstance(sources_of[0], ast.Name) and sources_of[0].id in bound - {name}:
-        return sources_of[0].id
-    return name
+    given = [(key(target), value) for s in above for target, value in pairs(s)]
+    only_one = only([value for target, value in given if target == name])
+    bound = {target for target, _ in given} - {name}
+    return only_one.id if isinstance(only_one, ast.Name) and only_one.id in bound else name
 
 
 def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
@@ -474,7 +436,7 @@ def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
         given = [value for s in _above(loop, frame) for target, value in pairs(s) if ast.unparse(target) == name]
         if given and ast.unparse(given[-1]) in _EMPTY:
             return True
-        at = bindings.frame_of(sources, frame.file, loop, frame.function)
+        at = bindings.frame_of(sources, frame, loop)
     return name in bound_names(sources, frame)
 
 
@@ -499,12 +461,9 @@ def _holds_one(value: ast.expr, paths: list[str]) -> bool:
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the statement around a place reads a name, or one that is bound to what that name held."""
-    every = list(statements(bindings.scope_at(sources, frame)))
-    around = [s for s in every if covers(s, frame.line)]
-    if not around:
-        return False
-    read = set[str]().union(*map(_loaded, _head(around[-1])))
-    also = {ast.unparse(t) for s in every for t, value in pairs(s) if name in _loaded(value)}
+    every = statements(bindings.scope_at(sources, frame))
+    read = {n for s in statements_at(sources, frame)[-1:] for part in _head(s) for n in _loaded(part)}
+    also = {key(t) for s in every for t, value in pairs(s) if name in _loaded(value)}
     return name in read or bool(also & read)
 
 
@@ -561,14 +520,11 @@ def is_scaled(folded: Folded | None, node: int) -> bool:
     if folded is None or home < 0 or folded.root < 0:
         return False
     part, seen = folded.root, set[int]()
-    while part != home:
-        below = folded.below([part])
-        scaling = all(op.startswith(_OF_A_SUM) for op in folded.parts[part].ops)
-        if part in seen or len(below) != 1 or not scaling:
-            return False
+    while part != home and part not in seen and all(op.startswith(_OF_A_SUM) for op in folded.parts[part].ops):
         seen.add(part)
-        part = below.pop()
-    return True
+        below = folded.below([part])
+        part = below.pop() if len(below) == 1 else part
+    return part == home
 
 
 def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder]) -> bool:
@@ -576,9 +532,8 @@ def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder])
     divides, it is the loss that it was given."""
     if frame is None or not frame.user:
         return frame is not None
-    node = bindings.expression_at(sources, frame)
     names = {h.base for h in holders}
-    statement = bindings.statement_at(sources, frame)
+    node, statement = bindings.expression_at(sources, frame), bindings.statement_at(sources, frame)
     if isinstance(statement, ast.AugAssign):
         return key(statement.target) in names and not read_in(statement.value, names)
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not read_in(node.right, names)

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Evidence, Frame, Holder, Node, SourceTexts, Step
-from graphdoc.program.bindings import everywhere, frame_of, function_at, scope_at, tree
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.program.bindings import everywhere, frame_of, function_at, methods_of, scope_at, tree
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import (
     bare_call,
+    called,
     covers,
+    elements,
+    entries_of,
+    is_attribute,
     is_constant,
     is_name,
     last_word,
@@ -66,18 +70,14 @@ def entry_of(holder: Holder) -> Entry | None:
     """The entry of a list, deque or dict through which a tensor is held; None for a variable or attribute."""
     steps = holder.steps
     for i in range(len(steps) - 1, 0, -1):
-        if _is_record(steps, i - 1):
-            continue
-        if steps[i].kind in ("index", "key") and steps[i - 1].type in _CONTAINERS:
+        above = steps[i - 1]
+        # A dict that is itself an entry of a list has fields, and contains no entries.
+        record = i > 1 and above.type == "dict" and above.kind == "index" and steps[i - 2].type in ("list", "deque")
+        if steps[i].kind in ("index", "key") and above.type in _CONTAINERS and not record:
             name = next((s.key for s in reversed(steps[:i]) if s.kind in ("name", "attribute")), "")
             rest = tuple(steps[i + 1 :])
             return Entry(name, steps[i].type, rest[0] if rest else None, rest[1:])
     return None
-
-
-def _is_record(steps: list[Step], i: int) -> bool:
-    """Whether a dict is itself an entry of a list: it has fields then, and contains no entries."""
-    return i > 0 and steps[i].type == "dict" and steps[i].kind == "index" and steps[i - 1].type in ("list", "deque")
 
 
 def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
@@ -89,21 +89,18 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
         hits = [s for s in every if _puts(s, entry)] or (like if len(like) == 1 else [])
         if hits:
             hits = [_built(scope, s, entry) or s for s in reversed(hits[-MOST_PUTS:])]
-            return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
-        if entry.field is not None and entry.field.kind in ("attribute", "field"):
-            # The object in the container keeps it itself: `self.state = …` in one of its methods.
-            for s in statements(scope):
-                if any(isinstance(t, ast.Attribute) and t.attr == entry.field.key for t in targets_of(s)):
-                    return []
+            return [(frame_of(sources, frame, s), s) for s in hits]
+        # The object in the container keeps it itself: `self.state = …` in one of its methods.
+        field = entry.field.key if entry.field is not None and entry.field.kind in ("attribute", "field") else ""
+        if any(is_attribute(t, field) for s in every for t in targets_of(s)):
+            return []
     return []
 
 
 def _puts(statement: ast.stmt, entry: Entry) -> bool:
     if (call := bare_call(statement)) is not None:
-        if not is_method_call(call, *FILLING):
-            return False
-        built = any(isinstance(a, ast.Call) and last_word(a.func) == entry.type for a in call.args)
-        return built or last_word(call.func.value) == entry.container
+        of_name = is_method_call(call, *FILLING) and last_word(call.func.value) == entry.container
+        return of_name or (is_method_call(call, *FILLING) and entry.type in map(called, call.args))
     return any(isinstance(t, ast.Subscript) and last_word(t.value) == entry.container for t in targets_of(statement))
 
 
@@ -115,40 +112,30 @@ def handed_over(
     With it the call, the method and the statement of that; None where there is none, or more than one.
     """
     fillers: dict[str, list[tuple[ast.FunctionDef, ast.stmt]]] = {}
-    for file in sources:
-        for owner in walked(tree(sources, file)):
-            for m in owner.body if isinstance(owner, ast.ClassDef) else ():
-                if isinstance(m, ast.FunctionDef):
-                    puts = [s for s in statements(m) if _puts(s, entry) and not _keeps_a_place(s)]
-                    fillers.setdefault(m.name, []).extend((m, s) for s in puts)
-    found: list[tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt]] = []
+    for m in (m for _, owner in everywhere(sources, ast.ClassDef) for m in owner.body):
+        for s in statements(m) if isinstance(m, ast.FunctionDef) else ():
+            # What puts a constant in keeps a place: ``self.memory.append(None)``.
+            if isinstance(m, ast.FunctionDef) and _puts(s, entry) and not isinstance(_put_together(s), ast.Constant):
+                fillers.setdefault(m.name, []).append((m, s))
     for frame in frames:
-        for s in statements(scope_at(sources, frame)):
-            call = bare_call(s)
-            if call is not None and len(ways := fillers.get(last_word(call.func), [])) == 1:
-                found.append((frame_of(sources, frame.file, s, frame.function), s, call, *ways[0]))
+        calls = ((s, call) for s in statements(scope_at(sources, frame)) if (call := bare_call(s)) is not None)
+        ways = ((s, call, only(fillers.get(called(call), []))) for s, call in calls)
+        found = [(frame_of(sources, frame, s), s, call, *way) for s, call, way in ways if way is not None]
         if found:
-            break
-    return only(found)
-
-
-def _keeps_a_place(statement: ast.stmt) -> bool:
-    """Whether it puts a constant in, to be replaced: ``self.memory.append(None)``."""
-    return isinstance(_put_together(statement), ast.Constant)
+            return only(found)
+    return None
 
 
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
     """Whether a statement fills a list, whatever it is called there, with something written as such an entry is."""
-    call = bare_call(statement)
-    if not is_method_call(call) or call.func.attr not in FILLING:
+    call, wanted = bare_call(statement), entry.field
+    if not is_method_call(call, *FILLING) or wanted is None:
         return False
-    put, wanted = call.args[-1] if call.args else None, entry.field
-    if wanted is None:
-        return False
-    if isinstance(put, ast.Tuple) and entry.type == "tuple" and wanted.kind == "index":
-        return int(wanted.key) < len(put.elts)
+    put = call.args[-1] if call.args else None
     keys = [ast.unparse(k) for k in put.keys if k is not None] if isinstance(put, ast.Dict) else []
-    return entry.type == "dict" and wanted.kind == "key" and wanted.key in keys
+    if (entry.type, wanted.kind) == ("tuple", "index"):
+        return isinstance(put, ast.Tuple) and int(wanted.key) < len(put.elts)
+    return (entry.type, wanted.kind) == ("dict", "key") and wanted.key in keys
 
 
 def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:
@@ -156,16 +143,10 @@ def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None
     put = _put_together(statement)
     if not isinstance(put, ast.Name) or entry.field is None:
         return None
-    found = [
-        s
-        for s in statements(scope)
-        if isinstance(s, ast.Assign)
-        and s.lineno < statement.lineno
-        and any(is_name(t, put.id) for t in s.targets)
-        and isinstance(s.value, ast.Call | ast.Dict | ast.Tuple)
-        and (not isinstance(s.value, ast.Call) or last_word(s.value.func) == entry.type)
-    ]
-    return found[-1] if found else None
+    above = (s for s in statements(scope) if isinstance(s, ast.Assign) and s.lineno < statement.lineno)
+    bound = (s for s in above if any(is_name(t, put.id) for t in s.targets))
+    made = [s for s in bound if isinstance(s.value, ast.Dict | ast.Tuple) or called(s.value) == entry.type]
+    return next(reversed(made), None)
 
 
 def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr | None:
@@ -176,7 +157,7 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
     if entry.field is None:
         return value if not isinstance(value, ast.Starred) else None
     kinds = {ast.Dict: ("key",), ast.Tuple: ("index",), ast.List: ("index",), ast.Call: ("attribute", "field")}
-    of_its_class = not isinstance(value, ast.Call) or last_word(value.func) == entry.type
+    of_its_class = not isinstance(value, ast.Call) or called(value) == entry.type
     fits = of_its_class and entry.field.kind in kinds.get(type(value), ())
     return parts_of(sources, value, entry).get(entry.field.key) if fits and value is not None else None
 
@@ -207,18 +188,14 @@ def parts_of(sources: SourceTexts, value: ast.expr | None, entry: Entry) -> dict
 
 def fields_of(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
-    for _, n in everywhere(sources):
+    for _, n in everywhere(sources, ast.ClassDef, ast.Call):
         if isinstance(n, ast.ClassDef) and n.name == name:
-            if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
-                return [s.target.id for s in n.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-            return []
-        if isinstance(n, ast.Call) and last_word(n.func) == "namedtuple" and len(n.args) > 1:
-            first, second = n.args[0], n.args[1]
-            if isinstance(first, ast.Constant) and first.value == name:
-                if isinstance(second, ast.Constant) and isinstance(second.value, str):
-                    return second.value.replace(",", " ").split()
-                if isinstance(second, ast.List | ast.Tuple):
-                    return [str(e.value) for e in second.elts if isinstance(e, ast.Constant)]
+            own = [s.target for s in n.body if isinstance(s, ast.AnnAssign)] if "__init__" not in methods_of(n) else []
+            return [t.id for t in own if isinstance(t, ast.Name)]
+        if isinstance(n, ast.Call) and called(n) == "namedtuple" and len(n.args) > 1 and is_constant(n.args[0], name):
+            written = getattr(n.args[1], "value", None)
+            parts = [str(e.value) for e in elements(n.args[1]) if isinstance(e, ast.Constant)]
+            return written.replace(",", " ").split() if isinstance(written, str) else parts
     return []
 
 
@@ -232,15 +209,11 @@ def kept_name(holder: Holder) -> str:
 
 def keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
     """Whether a statement binds a name, fills it or sets it, as an attribute too unless the name is ``plain``."""
-    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
-        _names(target, name, plain) for target in targets_of(statement)
-    ):
-        return True
     call = bare_call(statement)
-    if is_method_call(call, *FILLING) and _names(call.func.value, name, plain):
-        return True
-    sets = call is not None and last_word(call.func) == "setattr" and not plain
-    return sets and call is not None and any(is_constant(a, name) for a in call.args[1:2])
+    targets = targets_of(statement) if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) else []
+    targets += [call.func.value] if is_method_call(call, *FILLING) else []
+    given = call.args[1:2] if call is not None and called(call) == "setattr" and not plain else []
+    return any(_names(t, name, plain) for t in targets) or any(is_constant(a, name) for a in given)
 
 
 def _names(target: ast.expr, name: str, plain: bool) -> bool:
@@ -254,13 +227,9 @@ def _names(target: ast.expr, name: str, plain: bool) -> bool:
 def is_start(statement: ast.stmt) -> bool:
     """``h = None``, ``loss = 0``, ``state = torch.zeros(…)``: a start value, not what is carried."""
     value = getattr(statement, "value", None)
-    if isinstance(value, ast.Constant):
-        return True
-    if is_method_call(value):
-        return value.func.attr in ("zeros", "zeros_like", "ones", "empty", "init_hidden", "reset", "full", "randn")
-    return isinstance(value, ast.List | ast.Dict | ast.Tuple) and not (
-        getattr(value, "elts", None) or getattr(value, "keys", None)
-    )
+    empty = isinstance(value, ast.List | ast.Dict | ast.Tuple) and not entries_of(value)
+    made = is_method_call(value, "zeros", "zeros_like", "ones", "empty", "init_hidden", "reset", "full", "randn")
+    return empty or made or isinstance(value, ast.Constant)
 
 
 def is_local(statement: ast.stmt, holder: Holder) -> bool:
@@ -268,8 +237,7 @@ def is_local(statement: ast.stmt, holder: Holder) -> bool:
     attribute, what is put into a part of a local tensor of that name is another one as well.
     """
     bound = [t for t in targets_of(statement) if _names(t, kept_name(holder), False)]
-    if holder.steps[-1].kind == "attribute":
-        bound = [without_subscripts(t) for t in bound]
+    bound = [without_subscripts(t) for t in bound] if holder.steps[-1].kind == "attribute" else bound
     return bool(bound) and all(isinstance(t, ast.Name) for t in bound)
 
 
@@ -291,8 +259,7 @@ def _subscripts(target: ast.expr, name: str) -> int | None:
     while isinstance(target, ast.Subscript | ast.Starred):
         count += isinstance(target, ast.Subscript)
         target = target.value
-    word = last_word(target)
-    return count if word == name else None
+    return count if last_word(target) == name else None
 
 
 # Where in the source a carried value is kept, where it is bound to a name, and behind which step it can be cut.
@@ -334,22 +301,17 @@ def _kept_by(run: Evidence, holder: Holder, producer: Node, failing: bool) -> li
         if put or handed is not None:
             return put[:2] if handed is None else [handed[0]]
     if not any(s.kind == "attribute" for s in holder.steps):
-        if len(holder.steps) > 1:
-            # An entry of a dict or list: the statement that puts it in may stand in another function.
-            written = _stores(run.sources, made, holder, made, entries=True)
-            if written:
-                return written
-        bound = _stores(run.sources, _declaring(run.sources, made, name), holder, made, plain=True)
-        if bound:
-            return bound
+        # An entry of a dict or list: the statement that puts it in may stand in another function.
+        written = _stores(run.sources, made, holder, made, entries=True) if len(holder.steps) > 1 else []
+        outer = ((f, function_at(run.sources, f)) for f in made)
+        declaring = [f for f, s in outer if any(name in n.names for n in each(s, ast.Global, ast.Nonlocal))]
         scopes = [f for f in (*user_frames(raised), *made) if f.function == holder.function]
-        return _stores(run.sources, scopes[:1], holder, made, plain=True)
+        found = written or _stores(run.sources, declaring, holder, made, plain=True)
+        return found or _stores(run.sources, scopes[:1], holder, made, plain=True)
     # A local variable may bear the attribute's name, where it is read and where it is made: it keeps nothing for later.
     found = _stores(run.sources, made, holder, made, entries=True)
     found = found or _stores(run.sources, user_frames(raised), holder, made, entries=True)
-    if not found:
-        found = _anywhere(run, holder, made)
-    return found or _object_of(run, holder, producer, failing)
+    return found or _anywhere(run, holder, made) or _object_of(run, holder, producer, failing)
 
 
 def _object_of(run: Evidence, holder: Holder, producer: Node, failing: bool) -> list[Frame]:
@@ -363,18 +325,6 @@ def _object_of(run: Evidence, holder: Holder, producer: Node, failing: bool) -> 
         return []
     made = user_frames(producer.stack)
     return [k for k in _kept_by(run, outer, producer, failing) if any(f.on_lines_of(k) for f in made)]
-
-
-def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list[Frame]:
-    """The frames in functions that bind a name of an outer scope: ``global state``, ``nonlocal state``."""
-    out = []
-    for frame in frames:
-        scope = function_at(sources, frame)
-        if scope is not None and any(
-            isinstance(s, ast.Global | ast.Nonlocal) and name in s.names for s in statements(scope)
-        ):
-            out.append(frame)
-    return out
 
 
 def _stores(
@@ -397,7 +347,7 @@ def _stores(
         hits = ran or [s for s in hits if not misses(s, holder)]
         if hits:
             # The last one is in force when the function ends or its loop goes round.
-            return [frame_of(sources, frame.file, s, frame.function) for s in reversed(hits[-2:])]
+            return [frame_of(sources, frame, s) for s in reversed(hits[-2:])]
     return []
 
 
@@ -409,19 +359,14 @@ def _ran_in(statement: ast.stmt, file: str, made: Sequence[Frame]) -> bool:
 def _anywhere(run: Evidence, holder: Holder, made: Sequence[Frame]) -> list[Frame]:
     """The statements of all files that put something under an attribute's name, but for an empty start value; those
     of functions that made a part of the graph alone, where there are any."""
-    out: list[Frame] = []
-    starts: list[Frame] = []
-    working: list[Frame] = []
-    seen = {(f.file, f.line) for n in run.nodes for f in n.stack if f.user}
+    found: list[tuple[Frame, bool]] = []
+    seen = [f for n in run.nodes for f in n.stack if f.user]
     for file, scope in everywhere(run.sources, ast.FunctionDef, ast.AsyncFunctionDef):
-        for s in statements(scope):
-            ran = _ran_in(s, file, made)
-            if keeps(s, kept_name(holder), False) and not is_local(s, holder) and (ran or not is_start(s)):
-                at = frame_of(run.sources, file, s, scope.name)
-                (starts if scope.name == "__init__" else out).append(at)
-                if any((file, n) in seen for n in range(scope.lineno, (scope.end_lineno or 0) + 1)):
-                    working.append(at)
-    return ([f for f in out if f in working] or out or starts)[:2]
+        kept = (s for s in statements(scope) if keeps(s, kept_name(holder), False) and not is_local(s, holder))
+        kept = (s for s in kept if _ran_in(s, file, made) or not is_start(s))
+        found += [(frame_of(run.sources, file, s, scope.name), _ran_in(scope, file, seen)) for s in kept]
+    out = [(at, working) for at, working in found if at.function != "__init__"]
+    return ([at for at, working in out if working] or [at for at, _ in out or found])[:2]
 
 
 def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
@@ -429,19 +374,12 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
 
     ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
     """
-    scope = scope_at(sources, frame)
-    writing = [s for s in statements(scope) if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign)]
+    writing = [s for s in statements_at(sources, frame) if isinstance(s, ast.Assign | ast.AugAssign)]
     base = without_subscripts(targets_of(writing[-1])[0]) if writing else None
-    if not isinstance(base, ast.Name):
-        return None
-    bound = [
-        s
-        for s in statements(scope)
-        if isinstance(s, ast.Assign) and s.lineno < frame.line and any(is_name(t, base.id) for t in s.targets)
-    ]
-    if not bound or not isinstance(bound[-1].value, ast.Subscript | ast.Attribute):
-        return None
-    return frame_of(sources, frame.file, bound[-1].value, frame.function)
+    above = [s for s in statements(scope_at(sources, frame)) if isinstance(s, ast.Assign) and s.lineno < frame.line]
+    bound = [s.value for s in above if any(base is not None and is_name(t, last_word(base)) for t in s.targets)]
+    lives_on = isinstance(base, ast.Name) and bound and isinstance(bound[-1], ast.Subscript | ast.Attribute)
+    return frame_of(sources, frame, bound[-1]) if lives_on else None
 
 
 def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
@@ -457,8 +395,7 @@ def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
 def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
     found = ((file, node) for file in files for node in each(tree(sources, file), ast.Expr))
-    calls = ((file, node, node.value) for file, node in found)
-    return [frame_of(sources, f, node) for f, node, c in calls if is_method_call(c, "detach") and not c.args]
+    return [frame_of(sources, f, n) for f, n in found if is_method_call(n.value, "detach") and not n.value.args]
 
 
 def element_of(structure: object, path_steps: int) -> object:

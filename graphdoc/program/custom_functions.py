@@ -11,8 +11,21 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
-from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_constant, is_name, is_read, is_set, only, targets_of
+from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
+from graphdoc.source.paths import (
+    bare_call,
+    blocks_of,
+    called,
+    elements,
+    is_constant,
+    is_name,
+    is_read,
+    is_set,
+    last_word,
+    only,
+    plain_names,
+    targets_of,
+)
 from graphdoc.source.scopes import imported, own_nodes
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -77,10 +90,9 @@ def only_applied(extras: dict[str, Any]) -> list[Frame]:
 
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
-    for node in each(bindings.tree(sources, function.file), ast.FunctionDef):
-        if bindings.first_line(node) == function.line:
-            return function.file, node
-    return bindings.method(sources, function.name, "backward")
+    defined = each(bindings.tree(sources, function.file), ast.FunctionDef)
+    here = next((n for n in defined if bindings.first_line(n) == function.line), None)
+    return (function.file, here) if here is not None else bindings.method(sources, function.name, "backward")
 
 
 def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
@@ -99,16 +111,14 @@ def acts(sources: SourceTexts, function: Used) -> bool:
     forward = forward_of(sources, *at) if at is not None else None
     if at is None or forward is None:
         return False
-    backward = at[1]
-    first, given = backward.body[0], inputs_of(backward)
-    if isinstance(first, ast.Return):
-        values = first.value.elts if isinstance(first.value, ast.Tuple) else [first.value]
-        if all(is_constant(v, None) or (isinstance(v, ast.Name) and v.id in given) for v in values):
-            return True
-    own = {n.id for n in each(forward, ast.Name) if is_set(n)} | {a.arg for a in forward.args.args[:1]}
+    first, given = at[1].body[0], inputs_of(at[1])
+    values = returned_values(first) if isinstance(first, ast.Return) else []
+    if values and all(is_constant(v, None) or (isinstance(v, ast.Name) and v.id in given) for v in values):
+        return True
+    own = plain_names(forward, ast.Store) | {a.arg for a in forward.args.args[:1]}
     kept = [t for n in own_nodes(forward) for t in targets_of(n) if isinstance(t, ast.Attribute | ast.Subscript)]
-    called = [call.func for n in own_nodes(forward) if (call := bare_call(n)) is not None]
-    return any(re.split(r"[.\[]", bindings.text_of(on))[0] not in own for on in (*kept, *called))
+    calls = [call.func for n in own_nodes(forward) if (call := bare_call(n)) is not None]
+    return any(re.split(r"[.\[]", bindings.text_of(on))[0] not in own for on in (*kept, *calls))
 
 
 def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str, ast.FunctionDef]]:
@@ -156,23 +166,18 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
 
 def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
     """Whether all that forward leaves on ``ctx`` is an argument, a result, or no tensor at all."""
-    nodes = list(walked(forward))
     ctx = forward.args.args[0].arg if forward.args.args else "ctx"
-    rebound = {n.id for n in nodes if isinstance(n, ast.Name) and is_set(n)}
-    own = {*inputs_of(forward)} - rebound
-    own |= {name for n in nodes if isinstance(n, ast.Return) for name in bindings.names_in(n.value)}
-    calls = [n for n in nodes if isinstance(n, ast.Call) and bindings.text_of(n.func) == f"{ctx}.save_for_backward"]
-    left = [n for n in nodes if isinstance(n, ast.Assign) and bindings.text_of(n.targets[0]).startswith(f"{ctx}.")]
-    if not all(isinstance(a, ast.Name) and a.id in own for call in calls for a in call.args):
-        return False
-    return all(_is_own_or_plain(n.value, own) for n in left)
+    own = {*inputs_of(forward)} - plain_names(forward, ast.Store)
+    own |= {name for n in each(forward, ast.Return) for name in bindings.names_in(n.value)}
+    saves = (n for n in each(forward, ast.Call) if bindings.text_of(n.func) == f"{ctx}.save_for_backward")
+    left = (n.value for n in each(forward, ast.Assign) if bindings.text_of(n.targets[0]).startswith(f"{ctx}."))
+    saved = all(isinstance(a, ast.Name) and a.id in own for call in saves for a in call.args)
+    return saved and all(_is_own_or_plain(value, own) for value in left)
 
 
 def _is_own_or_plain(value: ast.expr, own: set[str]) -> bool:
-    if isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in own):
-        return True
-    parts = [n.attr for n in each(value, ast.Attribute)]
-    return bool(parts) and all(p in _READS for p in parts)
+    parts = {n.attr for n in each(value, ast.Attribute)}
+    return isinstance(value, ast.Constant) or last_word(value) in own or (bool(parts) and parts <= _READS)
 
 
 def _recorded(node: ast.AST, foreign: set[str]) -> bool:
@@ -181,11 +186,10 @@ def _recorded(node: ast.AST, foreign: set[str]) -> bool:
         return False
     if isinstance(node, ast.Subscript | ast.Attribute) and is_set(node):
         return False
-    if isinstance(node, ast.Attribute) and (node.attr in _CUTS or (node.attr.endswith("_") and node.attr[:1] != "_")):
-        return False
-    if isinstance(node, ast.Name) and node.id in foreign:
-        return False
-    return not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or node.func.id in _PLAIN
+    if isinstance(node, ast.Attribute):
+        return node.attr not in _CUTS and (not node.attr.endswith("_") or node.attr[:1] == "_")
+    of_name = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return called(node) in _PLAIN if of_name else not isinstance(node, ast.Name) or node.id not in foreign
 
 
 def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
@@ -195,15 +199,9 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     """
     root = bindings.tree(sources, frame.file)
     around = bindings.class_around(root, frame.line) if path.startswith("self.") else None
-    built = {
-        bindings.text_of(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
-        for value in values_of(around or root, path)
-    }
-    functions = {
-        n.name
-        for _, n in bindings.everywhere(sources, ast.ClassDef)
-        if any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
-    }
+    built = {called(value) for value in values_of(around or root, path)}
+    classes = (n for _, n in bindings.everywhere(sources, ast.ClassDef))
+    functions = {n.name for n in classes if "Function" in map(last_word, n.bases)}
     return built.pop() if len(built) == 1 and built <= functions else ""
 
 
@@ -273,37 +271,31 @@ def input_gradients(
         if group and len(group) == len(left):
             found.update(zip(group, left, strict=True))
             break
-    if not found or any(i not in found for i in wanting):
-        return None
-    by_order = [inputs[i] for i in open_ if i in found]
+    by_order = tuple(inputs[i] for i in open_ if i in found)
     values = tuple(found.get(i, "None") for i in range(len(inputs)))
-    return InputGradients(values, tuple(by_order) if len(by_order) > 1 else ())
+    complete = found and all(i in found for i in wanting)
+    return InputGradients(values, by_order if len(by_order) > 1 else ()) if complete else None
 
 
 def returned_values(returned: ast.Return | None) -> list[ast.expr]:
     """The values that a return statement writes out, those of a list as well; any other is one value."""
     value = returned.value if returned is not None else None
-    if value is None:
-        return []
-    return list(value.elts) if isinstance(value, ast.Tuple | ast.List) else [value]
+    return elements(value) or ([value] if value is not None else [])
 
 
 def reaches_end(body: Sequence[ast.stmt]) -> bool:
     """Whether a function may come to its end without a return."""
     last = body[-1]
-    if isinstance(last, ast.If):
-        return not last.orelse or reaches_end(last.body) or reaches_end(last.orelse)
-    if isinstance(last, ast.With):
-        return reaches_end(last.body)
+    if isinstance(last, ast.If | ast.With):
+        other = isinstance(last, ast.If) and (not last.orelse or reaches_end(last.orelse))
+        return other or reaches_end(last.body)
     return not isinstance(last, ast.Return | ast.Raise)
 
 
 def _is_gradient_of(value: str, name: str) -> bool:
     """Whether a name says that it is the gradient of an input: `grad_w`, `w_grad`, `dW` of `w`."""
-    if not value.isidentifier():
-        return False
-    own, wanted = (re.sub("_", "", text.lower()) for text in (value, name))
-    return any(own in (word + wanted, wanted + word) for word in _WORDS)
+    own, wanted = (text.lower().replace("_", "") for text in (value, name))
+    return value.isidentifier() and any(own in (word + wanted, wanted + word) for word in _WORDS)
 
 
 def _bound_before(body: Sequence[ast.stmt], at: ast.stmt | None) -> list[str]:
@@ -337,16 +329,15 @@ def _computed_with(node: ast.AST) -> Iterator[str]:
     """The names that a statement computes something with; a value that is returned as it is is none of them."""
     if isinstance(node, ast.Name) and is_read(node):
         yield node.id
-    returned = (
-        [v for v in returned_values(node) if not isinstance(v, ast.Name)] if isinstance(node, ast.Return) else None
-    )
-    for child in ast.iter_child_nodes(node) if returned is None else returned:
-        yield from _computed_with(child)
+    parts = returned_values(node) if isinstance(node, ast.Return) else ast.iter_child_nodes(node)
+    for child in parts:
+        if not (isinstance(node, ast.Return) and isinstance(child, ast.Name)):
+            yield from _computed_with(child)
 
 
 # Functions of the user's that hand a value on as it is, and are there for what they make of its gradient.
 
-_AS_IT_IS = frozenset({"view_as", "view", "clone", "alias", "expand_as", "reshape", "contiguous", "mul"})
+_AS_IT_IS = frozenset({"view_as", "view", "clone", "alias", "expand_as", "reshape", "contiguous"})
 
 
 def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
@@ -370,22 +361,17 @@ def _hands_on(function: ast.FunctionDef) -> bool:
 
 
 def _is_as_it_is(value: ast.expr, name: str) -> bool:
-    if isinstance(value, ast.Tuple) and value.elts:
-        return _is_as_it_is(value.elts[0], name)
-    if isinstance(value, ast.Name):
-        return value.id == name
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        return any(
-            _is_as_it_is(a, name) and _is_one(b) for a, b in ((value.left, value.right), (value.right, value.left))
-        )
-    if is_method_call(value) and value.func.attr in _AS_IT_IS:
-        factors = value.func.attr != "mul" or all(_is_one(a) for a in value.args)
-        return factors and _is_as_it_is(value.func.value, name)
-    return False
-
-
-def _is_one(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value == 1
+    match value:
+        case ast.Tuple(elts=[first, *_]):
+            return _is_as_it_is(first, name)
+        case (
+            ast.BinOp(left=tensor, op=ast.Mult(), right=ast.Constant(value=1))
+            | ast.BinOp(left=ast.Constant(value=1), op=ast.Mult(), right=tensor)
+            | ast.Call(func=ast.Attribute(value=tensor, attr="mul"), args=[ast.Constant(value=1)])
+        ):
+            return _is_as_it_is(tensor, name)
+    same = is_method_call(value, *_AS_IT_IS) and _is_as_it_is(value.func.value, name)
+    return same or is_name(value, name)
 
 
 # A function that takes what a gradient is asked for, and does not read it.
@@ -424,26 +410,20 @@ def read_besides(run: Evidence) -> bool:
     scope = bindings.scope_at(run.sources, frame)
     if frame is None or not isinstance(inputs, ast.Name):
         return False
-    asked = [
-        bindings.argument(n, 1, "inputs")
-        for n in each(scope, ast.Call)
-        if bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
-    ]
-    given = {id(n) for a in asked if a is not None for n in walked(a)}
-    return any(is_name(n, inputs.id) and is_read(n) and id(n) not in given for n in walked(scope))
+    asked = (bindings.argument(n, 1, "inputs") for n in each(scope, ast.Call) if called(n) == "grad")
+    given = {n for a in asked for n in each(a, ast.Name)}
+    return any(n.id == inputs.id and is_read(n) and n not in given for n in each(scope, ast.Name))
 
 
 def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
     function, argument, place = idle
     position = bindings.position_of_argument(sources, place, argument)
-    for call in each(bindings.tree(sources, place.file), ast.Call):
-        if bindings.text_of(call.func).rsplit(".", 1)[-1] == function or function == "forward":
-            given = [k.value for k in call.keywords if k.arg == argument]
-            given += call.args if position is None else call.args[position : position + 1]
-            if any(wanted & _names(a) for a in given):
-                return True
-    return False
+    calls = each(bindings.tree(sources, place.file), ast.Call)
+    calls = (c for c in calls if function in (called(c), "forward"))
+    taken = slice(position, None if position is None else position + 1)
+    given = (a for c in calls for a in (keyword(c, argument), *c.args[taken]))
+    return any(wanted & _names(a) for a in given)
 
 
 def _names(node: ast.expr | None) -> set[str]:

@@ -11,7 +11,7 @@ from graphdoc.evidence import Cut, Evidence, Folded, Frame, Raised, Sign, Source
 from graphdoc.program import bindings
 from graphdoc.program.bindings import (
     assignments,
-    everywhere,
+    entered,
     expression_at,
     frame_of,
     source_at,
@@ -23,16 +23,18 @@ from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
-from graphdoc.program.spans import Reached, code_at, frames, in_function, innermost, innermost_user, reached, user_line
+from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
+    called,
+    covers,
     detached,
     is_constant,
     is_name,
     key,
-    last_word,
     plain_names,
+    sole_target,
     targets_of,
 )
 from graphdoc.source.scopes import own_nodes
@@ -60,7 +62,7 @@ def origin_of(program: Program) -> Origin:
     """What is known of where the inference tensors near the failure came from."""
     switches = program.evidence.extras.get("switches")
     journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
-    written = _written(program.sources)
+    written = [found for file in program.sources for found in entered(program.sources, file, MODE)]
     near = [t for t in reversed(list(reached(program.evidence.extras))) if t.inference]
     # What the failing calls themselves read or write says most.
     near.sort(key=lambda t: -_read_by_call(program.evidence, t))
@@ -68,27 +70,26 @@ def origin_of(program: Program) -> Origin:
         name = tensor.path if _is_the_one(program, tensor, near) else ""
         for frame, value in _assigned(program.evidence, tensor):
             seen = any(f.on_lines_of(frame) for f in journal)
-            inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
+            inside = next((at for at, node in written if _governs(node, at, frame)), None)
             if inside is not None:
-                return Origin(inside[0], None, name, True)
-            called = {n.attr for n in each(value, ast.Attribute)}
-            called |= plain_names(value)
-            made = next((w for w in written if w[1] and w[3] in called), None)
-            taken = frame_of(program.sources, frame.file, value, frame.function)
-            if made is not None:
-                return Origin(made[0], taken, name, True)
-            if seen:
-                return Origin(_journalled(journal, written), taken, name, True)
-    switch = _journalled(journal, written)
-    if switch is None and len(written) == 1:
-        switch = written[0][0]
+                return Origin(inside, None, name, True)
+            names = {n.attr for n in each(value, ast.Attribute)} | plain_names(value)
+            made = next((at for at, node in written if isinstance(node, Function) and node.name in names), None)
+            if made is not None or seen:
+                taken = frame_of(program.sources, frame, value)
+                return Origin(made or _journalled(journal, written), taken, name, True)
+    switch = _journalled(journal, written) or next((at for at, _ in written if len(written) == 1), None)
     return Origin(switch, None, "", False)
+
+
+def _governs(node: ast.stmt, at: Frame, frame: Frame) -> bool:
+    """Whether a place stands in the block of a ``with``."""
+    return not isinstance(node, Function) and at.file == frame.file and covers(node, frame.line)
 
 
 def _assigned(run: Evidence, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
     frame = _frame_of(run.raised, tensor)
-    name = tensor.path.partition("[")[0]
-    return assignments(run.sources, frame, name) if frame is not None else []
+    return assignments(run.sources, frame, tensor.path.partition("[")[0]) if frame is not None else []
 
 
 def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
@@ -101,10 +102,8 @@ def _read_by_call(run: Evidence, tensor: Reached) -> int:
     """Whether the statement with which the tensor's function led to the failure names what holds it (1), or it (2)."""
     frame = _frame_of(run.raised, tensor)
     here = [n for n in each(tree_at(run.sources, frame), ast.expr) if frame and n.lineno == frame.line]
-    if any(ast.unparse(n) == tensor.path for n in here):
-        return 2
     name = tensor.path.partition("[")[0].partition(".")[0]
-    return int(any(is_name(n, name) for n in here))
+    return 2 if any(key(n) == tensor.path for n in here) else int(any(is_name(n, name) for n in here))
 
 
 def _is_the_one(program: Program, tensor: Reached, near: list[Reached]) -> bool:
@@ -113,30 +112,10 @@ def _is_the_one(program: Program, tensor: Reached, near: list[Reached]) -> bool:
     return read > 1 or sum(_read_by_call(program.evidence, t) == read for t in near) == 1
 
 
-Written = tuple[Frame, bool, ast.AST, str]
-"""(place, whether a decorator, what it governs, the function's name)."""
-
-
-def _written(sources: SourceTexts) -> list[Written]:
-    """Every ``inference_mode`` in the sources."""
-    out: list[Written] = []
-    for file, node in everywhere(sources):
-        if isinstance(node, Function):
-            out += [(frame_of(sources, file, d, node.name), True, node, node.name) for d in node.decorator_list]
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            out += [(frame_of(sources, file, i.context_expr), False, node, "") for i in node.items]
-    return [w for w in out if MODE in code_at(sources, w[0])]
-
-
-def _covers(node: ast.AST, file: str, frame: Frame) -> bool:
-    first, last = int(getattr(node, "lineno", 0)), int(getattr(node, "end_lineno", 0))
-    return frame.file == file and first <= frame.line <= last
-
-
-def _journalled(journal: list[Frame], written: list[Written]) -> Frame | None:
+def _journalled(journal: list[Frame], written: list[bindings.Entered]) -> Frame | None:
     """The last switch that was thrown, as it stands in the source."""
     at = innermost_user(journal)
-    return next((w[0] for w in written if at is not None and (w[0].file, w[0].line) == (at.file, at.line)), at)
+    return next((w for w, _ in written if at is not None and (w.file, w.line) == (at.file, at.line)), at)
 
 
 # A block that keeps operations from being recorded and is still under way where a program fails.
@@ -191,21 +170,14 @@ def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
 
 
 def _hides(node: ast.stmt, name: str) -> bool:
-    if (call := bare_call(node)) is not None:
-        text = bindings.text_of(call)
-        return text in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)")
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        return False
-    target = bindings.text_of(node.targets[0])
+    target, call = bindings.text_of(sole_target(node)), getattr(node, "value", None)
     if target == f"{name}.requires_grad":
-        return is_constant(node.value, True)
-    if target != name or not isinstance(node.value, ast.Call):
+        return is_constant(call, True)
+    if not isinstance(call, ast.Call) or (target != name and bare_call(node) is None):
         return False
-    call = node.value
-    if bindings.text_of(call) in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)"):
-        return True
-    wraps = bindings.dotted(call.func).rpartition(".")[2] in _WRAPPERS
-    return wraps and bool(call.args) and bindings.text_of(call.args[0]) == name
+    flagged = bindings.text_of(call) in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)")
+    wrapped = [bindings.text_of(a) for a in call.args[:1] if target and called(call) in _WRAPPERS]
+    return flagged or wrapped == [name]
 
 
 # Other places at which the loss of a mended cut loses its graph: mended with it, or left as they are.
@@ -222,54 +194,37 @@ def handed_on_together(program: Program, cut: Cut) -> list[Cut]:
     function that is used elsewhere, too) stands behind them all. Only those of what an optimizer is to train.
     """
     at = innermost(cut.stack)
-    found = [(c, f) for c in program.cuts if c is not cut and (f := innermost(c.stack)) is not None]
-    if at is None or not cut.certain:
-        return []
-    return [
-        c
-        for c, f in found
-        if (c.reason, c.op) == (cut.reason, cut.op)
-        and program.owners.holding(c.behind)
-        and _elements_of_one(program.sources, at, f)
-    ]
+    found = ((c, innermost(c.stack)) for c in program.cuts if c is not cut and at is not None and cut.certain)
+    beside = [c for c, f in found if f is not None and at is not None and _elements_of_one(program.sources, at, f)]
+    return [c for c in beside if (c.reason, c.op) == (cut.reason, cut.op) and program.owners.holding(c.behind)]
 
 
 def copied_beside(program: Program, cut: Cut) -> list[Cut]:
     """The other places at which this loss takes values of the same parameters by the same operation out of their
     tensors: where one is mended, all of them are to be. Values of others (a baseline) may be meant as numbers."""
     at = innermost(cut.stack)
-    spots = {at.extent} if at is not None else set()
-    found: list[Cut] = []
-    for c in program.cuts if at is not None and cut.certain else ():
+    alike = (c for c in program.cuts if at and c.certain and (c.reason, c.op) == (cut.reason, cut.op) and cut.certain)
+    same = (c for c in alike if program.owners.holding(c.behind) and set(c.behind) == set(cut.behind))
+    found: dict[object, Cut] = {}
+    for c in same:
         place = innermost(c.stack)
-        if place is None or place.extent in spots or not c.certain or (c.reason, c.op) != (cut.reason, cut.op):
-            continue
-        if program.owners.holding(c.behind) and set(c.behind) == set(cut.behind):
-            spots.add(place.extent)
-            found.append(c)
-    return found
+        if place is not None and at is not None and place.extent != at.extent:
+            found.setdefault(place.extent, c)
+    return list(found.values())
 
 
 def left_cut(program: Program, mended: Sequence[Cut]) -> list[Cut]:
     """The cuts that a loss keeps where these are mended, of what its own optimizer is to train."""
     spots = {f.extent for c in mended if (f := innermost(c.stack)) is not None}
-    trained = program.trained
-    return [
-        c
-        for c in program.cuts
-        if c.certain
-        and c.reason in _LEFT
-        and not any(c is m for m in mended)
-        and (f := innermost(c.stack)) is not None
-        and f.extent not in spots
-        and (set(c.behind) & set(trained) if trained else program.owners.holding(c.behind))
-    ]
+    trained, holding = program.trained, program.owners.holding
+    left = [c for c in program.cuts if c.certain and c.reason in _LEFT and not any(c is m for m in mended)]
+    left = [c for c in left if (trained & set(c.behind) if trained else holding(c.behind))]
+    return [c for c in left if (f := innermost(c.stack)) is not None and f.extent not in spots]
 
 
 def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
-    if one.file != other.file or one.extent == other.extent:
-        return False
-    for node in each(tree(sources, one.file), ast.Tuple):
+    apart = one.file == other.file and one.extent != other.extent
+    for node in each(tree(sources, one.file), ast.Tuple) if apart else ():
         first, second = (next((e for e in node.elts if _spans(e, f)), None) for f in (one, other))
         if first is not None and second is not None and first is not second:
             return True
@@ -293,10 +248,9 @@ def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
 
 def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
     """``isinstance(x, torch.Tensor)`` or ``torch.is_tensor(x)``, where ``x`` is what is cut."""
-    test = choice.test
-    if not isinstance(test, ast.Call) or last_word(test.func) not in ("isinstance", "is_tensor") or not test.args:
-        return False
-    return key(test.args[0]) in {key(n.value) for n in each(choice, ast.Attribute) if _spans(n, cutting)}
+    asked = called(choice.test) in ("isinstance", "is_tensor") and isinstance(choice.test, ast.Call)
+    tested = [key(a) for a in choice.test.args[:1]] if asked and isinstance(choice.test, ast.Call) else []
+    return bool(tested) and tested[0] in {key(n.value) for n in each(choice, ast.Attribute) if _spans(n, cutting)}
 
 
 def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
@@ -363,8 +317,8 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
     for name in sorted(names):
         before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
         for call in each(before[-1], ast.Call) if before else ():
-            if last_word(call.func) in _DRAWS and any(has(a, ast.Name, ast.Attribute) for a in given_to(call)):
-                return name, last_word(call.func)
+            if called(call) in _DRAWS and any(has(a, ast.Name, ast.Attribute) for a in given_to(call)):
+                return name, called(call)
     return None
 
 
@@ -412,11 +366,10 @@ def detached_estimator(program: Program) -> tuple[Cut, str] | None:
 
 def _takes_away(node: ast.expr, text: str) -> bool:
     """Whether this is a difference that takes the value of this text away, and sends no gradient into it."""
-    difference = detached(node) or node
-    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
-        return False
-    away = difference.right if difference is not node else detached(difference.right)
-    return away is not None and ast.unparse(away) == text
+    match detached(node) or node:
+        case ast.BinOp(op=ast.Sub(), right=right) as difference:
+            return bindings.text_of(right if difference is not node else detached(right)) == text
+    return False
 
 
 # Cuts that are the author's word: an explicit ``detach`` or ``no_grad``, unless the run or the program contradicts

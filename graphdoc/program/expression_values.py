@@ -24,7 +24,21 @@ from graphdoc.program.spans import node_loop_of, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.expressions import is_full
 from graphdoc.source.module import each, is_method_call, receiver_of
-from graphdoc.source.paths import bare_call, covers, is_name, is_path, key, last_word, only, pairs, spelled
+from graphdoc.source.paths import (
+    bare_call,
+    called,
+    covers,
+    elements,
+    is_attribute,
+    is_name,
+    is_path,
+    key,
+    last_word,
+    only,
+    pairs,
+    sole_target,
+    spelled,
+)
 from graphdoc.source.scopes import own_nodes
 
 UNKNOWN = object()
@@ -44,12 +58,10 @@ _NO_TENSOR = (
 def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
     call = bare_call(bindings.statement_at(program.sources, at))
-    if not is_method_call(call):
-        return True
-    path = spelled(bindings.dotted(call.func.value))
+    path = spelled(bindings.dotted(call.func.value)) if is_method_call(call) else ""
     name = getattr(bindings.scope_at(program.sources, at), "name", "<module>")
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
-    seen = [h.structure for h in here if spelled(h.base) == path]
+    seen = [h.structure for h in here if path and spelled(h.base) == path]
     return not seen or "tensor" in seen
 
 
@@ -58,33 +70,23 @@ def known(program: Program, file: str, function: str, path: str) -> Any:
     of ``graphdoc.fixes.structures``), None for what is no tensor and no such nest, or ``UNKNOWN``."""
     wanted = spelled(path)
     found: Any = UNKNOWN
-    for h in program.holders:
-        if (h.file, h.function) != (file, function):
-            continue
-        if spelled(h.path) == wanted:
-            return "tensor"
-        if spelled(h.base) == wanted:
-            return h.structure
+    for h in (h for h in program.holders if (h.file, h.function) == (file, function)):
+        if wanted in (spelled(h.path), spelled(h.base)):
+            return "tensor" if spelled(h.path) == wanted else h.structure
         if any(spelled(text) == wanted for text in _above(h)):
             found = None
-    if found is not UNKNOWN:
-        return found
     here = [spelled(t.path) for t in program.tensors if t.function == function]
-    if wanted in here:
+    if found is UNKNOWN and wanted in here:
         return "tensor"
-    return None if any(path.startswith((f"{wanted}.", f"{wanted}[")) for path in here) else UNKNOWN
+    return None if any(path.startswith((f"{wanted}.", f"{wanted}[")) for path in here) else found
 
 
 def _above(holder: Holder) -> Iterator[str]:
     """The objects on the way to a held tensor, as Python text."""
     text = ""
-    for step in holder.steps[:-1]:
-        if step.kind in ("index", "key"):
-            text += f"[{step.key}]"
-        elif step.kind in ("name", "attribute", "field"):
-            text += f".{step.key}" if text else step.key
-        else:
-            return
+    for step in takewhile(lambda s: s.kind != "cell", holder.steps[:-1]):
+        entry = step.kind in ("index", "key")
+        text += f"[{step.key}]" if entry else f".{step.key}" if text else step.key
         yield text
 
 
@@ -94,44 +96,37 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
     ``stack`` is the whole stack (outermost first) of the operation that ran below that expression.
     """
     node, owner = bindings.expression_at(program.sources, frame), bindings.statement_at(program.sources, frame)
-    if node is not None and owner is not None:
-        above = bindings.source_at(program.sources, frame).parents.get(node)
-        if isinstance(owner, ast.Expr) and owner.value is node:
-            return None  # nobody keeps it: a detached copy would be thrown away
-        if isinstance(above, ast.For | ast.AsyncFor | ast.comprehension) and above.iter is node:
-            return None
-        if isinstance(owner, ast.Assign) and owner.value is node and len(owner.targets) == 1:
-            seen = _assigned(program, stack, frame, owner.targets[0])
-            if seen is not UNKNOWN:
-                return seen
-        if isinstance(above, ast.Subscript) and above.value is node and isinstance(node, ast.Call):
-            return None  # one of several results
-    return _result(program.sources, stack, frame)
+    above = bindings.source_at(program.sources, frame).parents.get(node) if node is not None else None
+    # What nobody keeps (a detached copy would be thrown away), what a loop runs over, one of several results.
+    several = isinstance(above, ast.Subscript) and above.value is node and isinstance(node, ast.Call)
+    if above is not None and (several or isinstance(above, ast.Expr) or getattr(above, "iter", None) is node):
+        return None
+    target = sole_target(owner) if above is owner else None
+    seen = _assigned(program, stack, frame, target) if target is not None and target is not node else UNKNOWN
+    return seen if seen is not UNKNOWN else _result(program.sources, stack, frame)
 
 
 def named_value_at(program: Program, stack: Sequence[Frame], frame: Frame, name: str) -> Any:
     """The structure of what the statement at ``frame`` gave to one name: the value itself, or its part of a tuple."""
-    owner = bindings.statement_at(program.sources, frame)
-    if isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Tuple | ast.List):
-        parts = _parts(program, stack, frame, owner.targets[0])
-        return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == spelled(name)), UNKNOWN)
-    return value_at(program, stack, frame)
+    names = elements(sole_target(bindings.statement_at(program.sources, frame)))
+    if not names:
+        return value_at(program, stack, frame)
+    parts = zip(names, _parts(program, stack, frame, names), strict=True)
+    return next((p for t, p in parts if key(t) == spelled(name)), UNKNOWN)
 
 
 def _assigned(program: Program, stack: Sequence[Frame], frame: Frame, target: ast.expr) -> Any:
     """What the run saw under the name that an expression is assigned to."""
     if not isinstance(target, ast.Tuple | ast.List):
         return known(program, frame.file, frame.function, key(target))
-    parts = _parts(program, stack, frame, target)
+    parts = _parts(program, stack, frame, target.elts)
     return {"tuple": parts} if parts and not any(p is UNKNOWN or p is None for p in parts) else None
 
 
-def _parts(program: Program, stack: Sequence[Frame], frame: Frame, target: ast.Tuple | ast.List) -> list[Any]:
+def _parts(program: Program, stack: Sequence[Frame], frame: Frame, names: list[ast.expr]) -> list[Any]:
     """What each name of an unpacked tuple got: as the run saw it, or as the function that was called returns it."""
-    seen = [known(program, frame.file, frame.function, key(t)) for t in target.elts]
-    if UNKNOWN not in seen:
-        return seen
-    told = _returned_parts(program.sources, stack, frame, len(seen))
+    seen = [known(program, frame.file, frame.function, key(t)) for t in names]
+    told = _returned_parts(program.sources, stack, frame, len(seen)) if UNKNOWN in seen else seen
     return [t if s is UNKNOWN else s for s, t in zip(seen, told, strict=True)]
 
 
@@ -143,8 +138,8 @@ def _returned_parts(sources: SourceTexts, stack: Sequence[Frame], frame: Frame, 
     for f in stack[start + 1 :]:
         if not f.user:
             continue
-        called = bindings.function_at(sources, f)
-        inside = list(own_nodes(called)) if called is not None else []
+        function = bindings.function_at(sources, f)
+        inside = list(own_nodes(function)) if function is not None else []
         values = [n.value for n in inside if isinstance(n, ast.Return)]
         if len(values) == 1 and isinstance(values[0], ast.Call) and covers(values[0], f.line):
             continue
@@ -162,20 +157,12 @@ def _part_is_tensor(
     sources: SourceTexts, stack: Sequence[Frame], frame: Frame, inside: list[ast.AST], part: ast.expr
 ) -> bool:
     """Whether a part of a returned tuple is one tensor; of a name that was unpacked in its turn, the call tells."""
-    unpacked = [n for n in inside if isinstance(n, ast.Assign) and key(part) in _unpacked(n)]
-    if not unpacked:
-        return _may_be_tensor(sources, frame.file, inside, part, 0)
-    here = next((n for n in unpacked if isinstance(n.value, ast.Call) and covers(n, frame.line)), None)
-    if here is None:
-        return False  # made elsewhere than what is looked at
-    names = _unpacked(here)
-    return bool(_returned_parts(sources, stack, frame, len(names))[names.index(key(part))] == "tensor")
-
-
-def _unpacked(node: ast.Assign) -> list[str]:
-    """The names that a statement gives the parts of a tuple to."""
-    target = node.targets[0]
-    return [key(t) for t in target.elts] if isinstance(target, ast.Tuple | ast.List) else []
+    given = ((n, [key(t) for t in elements(n.targets[0])]) for n in inside if isinstance(n, ast.Assign))
+    unpacked = [(n, names) for n, names in given if key(part) in names]
+    here = (names for n, names in unpacked if isinstance(n.value, ast.Call) and covers(n, frame.line))
+    if (names := next(here, None)) is not None:
+        return bool(_returned_parts(sources, stack, frame, len(names))[names.index(key(part))] == "tensor")
+    return not unpacked and _may_be_tensor(sources, frame.file, inside, part, 0)  # else made elsewhere
 
 
 def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
@@ -183,60 +170,45 @@ def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
     start = next((i for same in (is_, eq) for i, f in enumerate(stack) if same(f, frame)), len(stack))
     for f in stack[start + 1 :]:
         name = f.function.rpartition(".")[2]
-        if name == "__init__" and "distributions" not in f.file:
-            return None  # an object was built
-        if f.user:
-            if name == "<lambda>":
-                return "tensor"
-            called = bindings.function_at(sources, f) if not name.startswith("<") else None
-            return "tensor" if called is not None and returns_tensor(sources, f.file, called) else None
-        if f.file.replace("\\", "/").endswith("torch/nn/modules/rnn.py") and not f.function.startswith(
-            ("GRUCell", "RNNCell")
-        ):
-            return None  # (output, state), or (h, c)
+        built = name == "__init__" and "distributions" not in f.file
+        if f.user and not built:
+            function = bindings.function_at(sources, f) if not name.startswith("<") else None
+            gives = name == "<lambda>" or (function is not None and returns_tensor(sources, f.file, function))
+            return "tensor" if gives else None
+        recurrent = f.file.replace("\\", "/").endswith("torch/nn/modules/rnn.py")
+        if built or (recurrent and not f.function.startswith(("GRUCell", "RNNCell"))):
+            return None  # an object, or (output, state), or (h, c)
     return "tensor"
 
 
 def returns_tensor(sources: SourceTexts, file: str, function: ast.AST, depth: int = 0) -> bool:
     """False where the source shows that a function gives something else than one tensor."""
     inside = list(own_nodes(function))
-    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in inside):
-        return False
     values = [n.value for n in inside if isinstance(n, ast.Return)]
-    return bool(values) and all(v is not None and _may_be_tensor(sources, file, inside, v, depth) for v in values)
+    every = all(v is not None and _may_be_tensor(sources, file, inside, v, depth) for v in values)
+    return bool(values) and every and not any(isinstance(n, ast.Yield | ast.YieldFrom) for n in inside)
 
 
 def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value: ast.expr, depth: int) -> bool:
     if isinstance(value, ast.Name):
         bound = [n.value for n in inside if isinstance(n, ast.Assign) and any(is_name(t, value.id) for t in n.targets)]
-        if value.id in ("self", "cls") or depth >= _DEEPEST:
-            return value.id not in ("self", "cls")
         # A start value such as `total = 0.0` is not what a sum of tensors ends as: the last binding counts.
-        return not bound or _may_be_tensor(sources, file, inside, bound[-1], depth + 1)
+        last = bound[-1:] if depth < _DEEPEST else []
+        its = all(_may_be_tensor(sources, file, inside, v, depth + 1) for v in last)
+        return value.id not in ("self", "cls") and its
     if isinstance(value, ast.IfExp):
         return all(_may_be_tensor(sources, file, inside, v, depth) for v in (value.body, value.orelse))
-    if isinstance(value, ast.Call):
-        return not builds_object(sources, value) and _calls_for_tensor(sources, file, value, depth)
-    return not isinstance(value, _NO_TENSOR)
-
-
-def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: int) -> bool:
-    name = last_word(value.func)
-    if name in _PLAIN:
-        return False
-    root = bindings.tree(sources, file)
-    if depth >= _DEEPEST or not isinstance(value.func, ast.Name):
-        return True
-    called = [n for n in each(root, ast.FunctionDef) if n.name == name]
-    return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
+    if not isinstance(value, ast.Call):
+        return not isinstance(value, _NO_TENSOR)
+    own = isinstance(value.func, ast.Name) and depth < _DEEPEST
+    named = [n for n in each(bindings.tree(sources, file), ast.FunctionDef) if own and n.name == called(value)]
+    gives = len(named) != 1 or returns_tensor(sources, file, named[0], depth + 1)
+    return called(value) not in _PLAIN and not builds_object(sources, value) and gives
 
 
 def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     """Whether an expression is a call of a class of the user's program."""
-    if not isinstance(value, ast.Call):
-        return False
-    name = bindings.dotted(value.func).rpartition(".")[2]
-    return bool(name) and any(n.name == name for _, n in bindings.everywhere(sources, ast.ClassDef))
+    return called(value) in {n.name for _, n in bindings.everywhere(sources, ast.ClassDef)}
 
 
 def in_training(events: list[Event], frame: Frame) -> bool:
@@ -264,7 +236,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
 def calls(scope: ast.AST | None, names: Collection[str]) -> bool:
     """Whether a function, or the file outside of functions, calls anything by one of these last names."""
     own = statements(scope) if scope is not None else ()
-    return any(last_word(n.func) in names for s in own for n in each(s, ast.Call))
+    return any(called(n) in names for s in own for n in each(s, ast.Call))
 
 
 # Statements that give a whole tensor new numbers in place: the graph behind what it held before stays with it.
@@ -307,7 +279,7 @@ def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
         tensor = _written(s)
         times_zero = taking.op.startswith("Mul") and _times_zero(s)
         if tensor is not None and (times_zero or (taking.op.startswith(_WRITES) and not _times_zero(s))):
-            return Reset(bindings.frame_of(sources, frame.file, s, frame.function), ast.unparse(tensor), taking)
+            return Reset(bindings.frame_of(sources, frame, s), ast.unparse(tensor), taking)
     return None
 
 
@@ -316,14 +288,14 @@ def _unrecorded(sources: SourceTexts, failing: Event | None) -> list[tuple[str, 
     call: they stand there, or in a function that is called there. Each with the name of what it resets."""
     loops = [(f, node_loop_of(sources, f)) for f in failing.stack if f.user] if failing is not None else []
     around = [(f.file, loop) for f, loop in loops if loop is not None]
-    called = {last_word(n.func) for _, loop in around for n in each(loop, ast.Call)}
+    called_there = {called(n) for _, loop in around for n in each(loop, ast.Call)}
     found = []
     for file, scope in bindings.everywhere(sources, ast.Module, ast.FunctionDef):
         name = getattr(scope, "name", "<module>")
         for s in statements(scope):
             tensor = _hidden(scope, s)
             inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
-            if tensor is not None and (inside or name in called):
+            if tensor is not None and (inside or name in called_there):
                 found.append((last_word(tensor), Reset(bindings.frame_of(sources, file, s, name), ast.unparse(tensor))))
     return found
 
@@ -331,30 +303,24 @@ def _unrecorded(sources: SourceTexts, failing: Event | None) -> list[tuple[str, 
 def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
     """What a statement resets without recording."""
     tensor = _written(statement)
-    if tensor is None:
-        return None
-    if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+    if is_attribute(tensor, "data"):
         return tensor.value
-    blocks = [n for n in each(scope, ast.With) if statement in n.body]
-    entered = [i.context_expr for b in blocks for i in b.items]
-    quiet = any(isinstance(c, ast.Call) and last_word(c.func) in ("no_grad", "inference_mode") for c in entered)
-    return tensor if quiet else None
+    entered = [i.context_expr for n in each(scope, ast.With) if tensor and statement in n.body for i in n.items]
+    return tensor if {"no_grad", "inference_mode"} & set(map(called, entered)) else None
 
 
 def _written(statement: ast.stmt) -> ast.expr | None:
     """The tensor that a statement gives new numbers as a whole; None where it does nothing of the kind."""
     if isinstance(statement, ast.AugAssign):
         return _whole(statement.target) if _times_zero(statement) else None
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        return _whole(target) if isinstance(target, ast.Subscript) and _whole(target) is not target else None
-    call = bare_call(statement)
-    if call is None or not (last_word(call.func) in _FILLING or _times_zero(statement)):
+    target, call = sole_target(statement), bare_call(statement)
+    if isinstance(target, ast.Subscript):
+        return _whole(target) if _whole(target) is not target else None
+    if call is None or not (called(call) in _FILLING or _times_zero(statement)):
         return None
     owner = receiver_of(call)
-    if owner is not None and last_word(owner) not in _LIBRARY:
-        return _whole(owner)
-    return _whole(call.args[0]) if call.args else None
+    written = next(iter(call.args), None) if owner is None or last_word(owner) in _LIBRARY else owner
+    return _whole(written) if written is not None else None
 
 
 def _whole(node: ast.expr) -> ast.expr | None:
@@ -371,7 +337,7 @@ def _times_zero(statement: ast.stmt) -> bool:
         value: ast.expr | None = statement.value if isinstance(statement.op, ast.Mult) else None
     else:
         call = bare_call(statement)
-        value = only(call.args if call is not None and last_word(call.func) == "mul_" else [])
+        value = only(call.args if call is not None and called(call) == "mul_" else [])
     return isinstance(value, ast.Constant) and value.value == 0 and not isinstance(value.value, bool)
 
 
@@ -392,15 +358,14 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     block, at = (source.node_block(outer[0]) if outer else None) or ([], 0)
     steps = [f for e in events if e.kind == "step" for f in e.stack]
     lines = {f.line for f in steps if f.user and f.in_function_of(frame)}
-    chosen = [s for s in block[at + 1 :] if any(covers(s, line) for line in lines)]
-    if not chosen:
-        chosen = [s for s in block[at + 1 :] if calls_method(s, "step")]
+    below = block[at + 1 :]
+    chosen = [s for s in below if any(covers(s, n) for n in lines)] or [s for s in below if calls_method(s, "step")]
     if not chosen:
         return frame, frame
-    anchor = bindings.frame_of(sources, frame.file, chosen[-1], frame.function)
+    anchor = bindings.frame_of(sources, frame, chosen[-1])
     inside = [n for n in each(chosen[-1], ast.stmt) if not isinstance(n, ast.If | ast.With)]
     made = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
-    return anchor, bindings.frame_of(sources, frame.file, made[-1], frame.function) if made else anchor
+    return anchor, bindings.frame_of(sources, frame, made[-1]) if made else anchor
 
 
 def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:

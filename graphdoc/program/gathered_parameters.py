@@ -12,11 +12,13 @@ from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.spans import user_line
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import each, given_to, has, is_method_call, keyword, receiver_of, walked
+from graphdoc.source.module import Function, each, given_to, has, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
+    called,
     covers,
+    elements,
     is_constant,
     is_name,
     is_read,
@@ -33,31 +35,23 @@ from graphdoc.source.paths import (
 
 def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
     """Whether this condition on the string ``variable`` holds for ``name``; None where the source does not tell."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = lets_through(test.operand, variable, name)
-        return None if inner is None else not inner
-    if isinstance(test, ast.BoolOp):
-        parts = [lets_through(value, variable, name) for value in test.values]
-        return None if None in parts else (all if isinstance(test.op, ast.And) else any)(parts)
-    if is_method_call(test) and len(test.args) == 1:
-        text = _text(test.args[0])
-        if text is None or not is_name(test.func.value, variable) or test.func.attr not in ("startswith", "endswith"):
-            return None
-        return name.startswith(text) if test.func.attr == "startswith" else name.endswith(text)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and is_name(test.comparators[0], variable):
-        text = _text(test.left)
-        if text is not None and isinstance(test.ops[0], ast.In | ast.NotIn):
-            return (text in name) is isinstance(test.ops[0], ast.In)
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            holds = lets_through(inner, variable, name)
+            return None if holds is None else not holds
+        case ast.BoolOp(op=op, values=values):
+            parts = [lets_through(value, variable, name) for value in values]
+            return None if None in parts else (all if isinstance(op, ast.And) else any)(parts)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr=method), args=[ast.Constant(value=str(text))]):
+            asks = {"startswith": name.startswith, "endswith": name.endswith}.get(method)
+            return asks(text) if asks is not None and own == variable else None
+        case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn() as op]):
+            return (text in name) is isinstance(op, ast.In) if is_name(test.comparators[0], variable) else None
     return None
-
-
-def _text(node: ast.expr) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
-Scope = ast.FunctionDef | ast.AsyncFunctionDef
 Block = list[ast.stmt]
 _ALL_NAMES = {"locals", "vars", "eval", "exec"}
 
@@ -99,7 +93,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
     found = [
         collected
         for file, scope in bindings.everywhere(sources)
-        if isinstance(scope, Scope) and _keeps_to_names(scope)
+        if isinstance(scope, Function) and _keeps_to_names(scope)
         for block in _straight(scope)
         for at, loop in enumerate(block)
         if isinstance(loop, ast.For)
@@ -120,25 +114,18 @@ def _collected(
     others: list[str],
 ) -> Collected | None:
     taken = _taken(filling, loose)
-    if not taken or _taken(filling, others) != []:
-        return None
-    behind = block[at + 1] if at + 1 < len(block) else None
-    return Collected(
-        filling.group,
-        bindings.frame_of(sources, file, filling.statement),
-        taken,
-        _handed(block, filling.group),
-        bindings.frame_of(sources, file, behind) if behind is not None else None,
-    )
+    filled, *behind = (bindings.frame_of(sources, file, s) for s in (filling.statement, *block[at + 1 : at + 2]))
+    found = Collected(filling.group, filled, taken or [], _handed(block, filling.group), next(iter(behind), None))
+    return found if taken and _taken(filling, others) == [] else None
 
 
-def _keeps_to_names(scope: Scope) -> bool:
+def _keeps_to_names(scope: Function) -> bool:
     """Whether what a function does with its names stands in its text."""
     called = {n.func.id for n in each(scope, ast.Call) if isinstance(n.func, ast.Name)}
     return not has(scope, ast.Global, ast.Nonlocal) and not called & _ALL_NAMES
 
 
-def _straight(scope: Scope) -> Iterator[Block]:
+def _straight(scope: Function) -> Iterator[Block]:
     """The blocks of a function that run at most once for a call: its own, and those of conditions and contexts."""
     todo: list[Block] = [scope.body]
     for block in todo:
@@ -161,9 +148,8 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
         passing = any(isinstance(n.body[-1], ast.Continue) for n in tested)
         found = [f for f in _fillings(loop) if any(n.test is test for n in tested for test, _ in f.tests)]
         filters += 1 if passing else len(found)
-    for _, call in bindings.everywhere(sources, ast.Call):
-        part = receiver_of(call) if is_method_call(call, "parameters") else None
-        filters += isinstance(part, ast.Call) and is_name(part.func, "getattr")
+    calls = (call for _, call in bindings.everywhere(sources, ast.Call) if is_method_call(call, "parameters"))
+    filters += sum(bindings.text_of(call.func.value).startswith("getattr(") for call in calls)
     return filters == 1 or _is_given_elsewhere(sources, optimizers, loose)
 
 
@@ -191,30 +177,26 @@ def is_initialised(sources: SourceTexts, name: str) -> bool:
     """Whether the program begins a parameter, or one after the other in a loop, by a function that is for that:
     ``nn.init.xavier_uniform_(self.weight)``, ``self.weight.data.uniform_(-a, a)``."""
     last = name.rpartition(".")[2]
-    for _, call in bindings.everywhere(sources, ast.Call):
-        if not last_word(call.func).endswith("_"):
-            continue
-        on = [*call.args[:1], *([call.func.value] if is_method_call(call) else [])]
-        texts = [bindings.text_of(e).removesuffix(".data") for e in on]
+    calls = (call for _, call in bindings.everywhere(sources, ast.Call) if called(call).endswith("_"))
+    for call in calls:
+        texts = [bindings.text_of(e).removesuffix(".data") for e in (*call.args[:1], receiver_of(call))]
         of_loop = "init" in bindings.text_of(call.func) and any(text.isidentifier() for text in texts)
-        if of_loop or last in {text.rpartition(".")[2] for text in texts}:
+        if of_loop or last in {text.rpartition(".")[2] for text in texts if text}:
             return True
     return False
 
 
 def _fillings(loop: ast.For) -> list[_Filling]:
     """What this loop over the parameters of a module puts where."""
-    call = loop.iter
-    if not is_method_call(call):
-        return []
-    target, variable = loop.target, ""
-    if call.func.attr == "named_parameters" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-        variable, target = bindings.text_of(target.elts[0]), target.elts[1]
-    elif call.func.attr != "parameters":
-        return []
-    if not isinstance(target, ast.Name):
-        return []
-    module = bindings.text_of(call.func.value)
+    match loop.iter, loop.target:
+        case ast.Call(func=ast.Attribute(value=module, attr="named_parameters")), ast.Tuple(
+            elts=[name, ast.Name(id=p)]
+        ):
+            variable = bindings.text_of(name)
+        case ast.Call(func=ast.Attribute(value=module, attr="parameters")), ast.Name(id=p):
+            variable = ""
+        case _:
+            return []
     found = []
     todo: list[tuple[Block, tuple[tuple[ast.expr, bool], ...]]] = [(loop.body, ())]
     for block, tests in todo:
@@ -222,23 +204,20 @@ def _fillings(loop: ast.For) -> list[_Filling]:
             if isinstance(statement, ast.If):
                 todo += [(statement.body, (*tests, (statement.test, True)))]
                 todo += [(statement.orelse, (*tests, (statement.test, False)))]
-            elif group := _filled(statement, target.id):
-                found.append(_Filling(group, module, variable, tests, statement))
+            elif group := _filled(statement, p):
+                found.append(_Filling(group, bindings.text_of(module), variable, tests, statement))
     return found
 
 
 def _filled(statement: ast.stmt, parameter: str) -> str:
     """``group`` of ``group.append(p)`` and ``group["params"].append(p)``; empty for any other statement."""
     call = bare_call(statement)
-    if not is_method_call(call, "append"):
-        return ""
-    if [bindings.text_of(a) for a in call.args] != [parameter]:
-        return ""
-    group = without_subscripts(call.func.value)
+    fills = is_method_call(call, "append") and [bindings.text_of(a) for a in call.args] == [parameter]
+    group = without_subscripts(call.func.value) if fills and is_method_call(call) else None
     return group.id if isinstance(group, ast.Name) else ""
 
 
-def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> bool:
+def _is_forgotten(scope: Function, block: Block, at: int, filling: _Filling) -> bool:
     """Whether the group is bound in front of the loop, and read by nothing until it is assigned again or the function
     ends."""
     bound = [i for i, s in enumerate(block) if _binds(s, filling.group)]
@@ -247,18 +226,11 @@ def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> boo
         return False
     end = min((i for i in bound if i > at), default=len(block))
     first, last = block[start].lineno, block[end].end_lineno if end < len(block) else scope.end_lineno
-    inside = {id(n) for s in block[start + 1 : end] for n in walked(s)}
-    written = {id(n) for s in walked(scope) for n in _names_written(s, filling.group)}
-    for n in each(scope, ast.Name):
-        if n.id != filling.group or not is_read(n) or id(n) in written:
-            continue
-        if id(n) in inside or (first <= n.lineno <= (last or n.lineno)):
-            return False
-    return not any(_is_inner(n) and filling.group in bindings.names_in(n) for n in walked(scope) if n is not scope)
-
-
-def _is_inner(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
+    written = {n for s in walked(scope) for n in _names_written(s, filling.group)}
+    names = (n for n in each(scope, ast.Name) if n.id == filling.group and is_read(n) and n not in written)
+    inner = (n for n in each(scope, ast.stmt, ast.Lambda) if isinstance(n, Function | ast.Lambda | ast.ClassDef))
+    taken = any(filling.group in bindings.names_in(n) for n in inner if n is not scope)
+    return not taken and not any(first <= n.lineno <= (last or n.lineno) for n in names)
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
@@ -271,9 +243,9 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 def _names_written(statement: ast.AST, name: str) -> list[ast.Name]:
     """The names in ``group["params"] = []`` and ``group.append(p)``, by which a group is filled and not read."""
     method, on = method_of(statement)
-    targets = [t for t in getattr(statement, "targets", ()) if isinstance(t, ast.Subscript)]
-    bases = [without_subscripts(t) for t in (*targets, *([on] if on is not None and method == "append" else []))]
-    return [b for b in bases if is_name(b, name)]
+    written = [t for t in getattr(statement, "targets", ()) if isinstance(t, ast.Subscript)]
+    filled = [on] if on is not None and method == "append" else []
+    return [b for b in map(without_subscripts, (*written, *filled)) if is_name(b, name)]
 
 
 def _taken(filling: _Filling, names: list[str]) -> list[str] | None:
@@ -297,17 +269,14 @@ def _own_name(module: str, name: str) -> str:
 
 
 def _passes(test: ast.expr, variable: str, name: str, wanted: bool) -> bool | None:
-    if isinstance(test, ast.Attribute) and test.attr == "requires_grad":
-        return wanted
-    holds = lets_through(test, variable, name)
+    holds = True if asks_for_gradient(test) else lets_through(test, variable, name)
     return None if holds is None else holds is wanted
 
 
 def _handed(block: Block, group: str) -> str:
     """``groups.append(group)``, where the block does so with another group of this name."""
-    calls = [c for s in block if is_method_call(c := bare_call(s), "append")]
-    texts = {bindings.text_of(c) for c in calls if [bindings.text_of(a) for a in c.args] == [group]}
-    return texts.pop() if len(texts) == 1 else ""
+    texts = {bindings.text_of(s) for s in block if is_method_call(bare_call(s), "append")}
+    return only([text for text in texts if text.endswith(f".append({group})")]) or ""
 
 
 # Iterators of parameters: what can be gone through only once, and has a name by which it is used again.
@@ -352,25 +321,19 @@ def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given
 def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
     """The module whose parameters this iterator gives, in the program's words, and the conditions that they have to
     meet; no module for any other expression."""
-    if isinstance(value, ast.GeneratorExp) and len(value.generators) == 1:
-        loop = value.generators[0]
-        plain = isinstance(value.elt, ast.Name) and bindings.text_of(value.elt) in bindings.names_in(loop.target)
-        module, tests = module_of(loop.iter) if plain else ("", [])
-        return module, [*tests, *loop.ifs]
-    if not isinstance(value, ast.Call):
-        return "", []
-    function = bindings.dotted(value.func)
-    if function == "filter" and len(value.args) == 2:
-        test = value.args[0]
-        if not isinstance(test, ast.Lambda) or not asks_for_gradient(test.body):
-            return "", []
-        module, tests = module_of(value.args[1])
-        return module, [*tests, test.body]
-    owner, _, method = function.rpartition(".")
-    base = receiver_of(value)
-    if isinstance(base, ast.Call) and last_word(base.func) == "ModuleList" and len(base.args) == 1:
-        owner, method = bindings.dotted(base.args[0]), last_word(value.func)  # a list's modules, gathered for this call
-    return owner if method in ITERATORS else "", []
+    match value:
+        case ast.GeneratorExp(elt=entry, generators=[loop]):
+            plain = isinstance(entry, ast.Name) and entry.id in bindings.names_in(loop.target)
+            module, tests = module_of(loop.iter) if plain else ("", [])
+            return module, [*tests, *loop.ifs]
+        case ast.Call(func=ast.Name(id="filter"), args=[ast.Lambda(body=test), over]):
+            module, tests = module_of(over) if asks_for_gradient(test) else ("", [])
+            return module, [*tests, test]
+        # A list's modules, gathered for this call.
+        case ast.Call(func=ast.Attribute(value=ast.Call(args=[owner]) as base)) if called(base) == "ModuleList":
+            return bindings.dotted(owner) if called(value) in ITERATORS else "", []
+    owned = is_method_call(value, *ITERATORS)
+    return bindings.dotted(value.func.value) if owned and is_method_call(value) else "", []
 
 
 def asks_for_gradient(node: ast.expr) -> bool:
@@ -383,24 +346,18 @@ def _kept(value: ast.expr, own: str) -> bool:
     if not isinstance(value, ast.GeneratorExp):
         return True
     loop = value.generators[0]
-    pair = loop.target.elts if isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2 else []
-    named = isinstance(loop.iter, ast.Call) and bindings.dotted(loop.iter.func).endswith(".named_parameters")
-    variable = pair[0].id if named and pair and isinstance(pair[0], ast.Name) else ""
+    pair = elements(loop.target) if is_method_call(loop.iter, "named_parameters") else []
+    variable = last_word(pair[0]) if len(pair) == 2 else ""
     return all(asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
 
 
 def _learning(parameters: list[Parameter], module: str) -> list[str]:
     """The names, within this module, of those of the run's parameters in it that require gradients."""
     last = module.rpartition(".")[2]
-    found = []
-    for p in parameters:
-        if p.buffer or not p.requires_grad:
-            continue
-        if p.name.startswith(f"{module}."):
-            found.append(p.name.removeprefix(f"{module}."))
-        elif f".{last}." in f".{p.name}" or f".{last}[" in f".{p.name}":
-            found.append(f".{p.name}".rpartition(f".{last}")[2].partition(".")[2])
-    return found
+    names = [p.name for p in parameters if p.requires_grad and not p.buffer]
+    own = [n.removeprefix(f"{module}.") for n in names if n.startswith(f"{module}.")]
+    others = (f".{n}" for n in names if not n.startswith(f"{module}."))
+    return own + [n.rpartition(f".{last}")[2].partition(".")[2] for n in others if f".{last}." in n or f".{last}[" in n]
 
 
 # Values that are computed from a leaf made in the same expression: ``torch.exp(nn.Parameter(...))``.
@@ -411,32 +368,20 @@ def makes_parameter(carries: list[Carried]) -> bool:
 
     Such a parameter has no name and is in no optimizer, and yet it was written to be trained.
     """
-    values = (_expression(c.run.sources, user_line(c.made)) for c in carries)
-    inner = (call for value in values if value is not None for call in _calls_inside(value))
-    return any(last_word(call.func) == "Parameter" for call in inner)
-
-
-def _expression(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
-    """The expression that stands exactly at a frame, else the call there."""
-    return expression_at(sources, frame) or call_at(sources, frame)
+    places = ((c.run.sources, user_line(c.made)) for c in carries)
+    values = (expression_at(*at) or call_at(*at) for at in places)
+    return any(called(call) == "Parameter" for value in values for call in each(value, ast.Call) if call is not value)
 
 
 def leaf_inside(value: ast.expr) -> bool:
     """Whether an expression makes one tensor that is to learn and computes on with it: what it gives is no leaf."""
-    return sum(map(_makes_leaf, _calls_inside(value))) == 1
-
-
-def _calls_inside(value: ast.expr) -> list[ast.Call]:
-    return [n for n in each(value, ast.Call) if n is not value]
-
-
-def _makes_leaf(call: ast.Call) -> bool:
-    return last_word(call.func) == "Parameter" or is_flagged(call)
+    inner = [n for n in each(value, ast.Call) if n is not value]
+    return sum(called(n) == "Parameter" or is_flagged(n) for n in inner) == 1
 
 
 def is_flagged(call: ast.Call) -> bool:
     """Whether what a call gives is to have a gradient: ``randn(3, requires_grad=True)``, ``x.requires_grad_()``."""
-    return last_word(call.func) == "requires_grad_" or is_constant(keyword(call, "requires_grad"), True)
+    return called(call) == "requires_grad_" or is_constant(keyword(call, "requires_grad"), True)
 
 
 # Where the input of a derivative was made, and under which name: followed from callee to caller as far as is seen.
@@ -472,10 +417,9 @@ def made_input(run: Evidence, name: str) -> MadeInput | None:
             return None
         between = stack[own[number + 1] + 1 : index]
         if any(not f.function.endswith(_MODULE_CALLS) for f in between):
-            head = bindings.function_head(run.sources, frame)
-            return MadeInput(wanted, head, given=True) if head is not None else None
+            head = bindings.function_at(run.sources, frame)
+            at = Frame(frame.file, head.lineno, function=frame.function) if head is not None else None
+            return MadeInput(wanted, at, given=True) if at is not None else None
         given = bindings.names_in(bindings.given_as(run.sources, frame, stack[own[number + 1]], wanted))
-        if not given:
-            return None
-        wanted = given[0]
+        wanted = next(iter(given), "")
     return None

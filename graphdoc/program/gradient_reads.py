@@ -17,6 +17,7 @@ from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
     bare_call,
+    called,
     covers,
     detached,
     is_attribute,
@@ -28,6 +29,7 @@ from graphdoc.source.paths import (
     last_word,
     pairs,
     plain_names,
+    sole_target,
     targets_of,
     without_subscripts,
 )
@@ -39,13 +41,9 @@ _MODULES = ("autograd", "func", "torch")
 
 def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
-    if frame is None:
-        return ""
-    last = frame.end_line or frame.line
-    for node in _gradients(bindings.tree(sources, frame.file)):
-        if is_read(node) and node.lineno <= last and frame.line <= (node.end_lineno or 0):
-            return bindings.text_of(node.value)
-    return ""
+    first, last = (frame.line, frame.end_line or frame.line) if frame is not None else (0, 0)
+    read = (n for n in _gradients(bindings.tree_at(sources, frame)) if is_read(n) and n.lineno <= last)
+    return next((bindings.text_of(n.value) for n in read if first <= (n.end_lineno or 0)), "")
 
 
 def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
@@ -53,7 +51,7 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
     root = bindings.tree(sources, frame.file)
     added = {n.target for n in each(root, ast.AugAssign)}
     nodes = [node for node in _gradients(root) if is_read(node) or node in added]
-    places = ((bindings.frame_of(sources, frame.file, n, frame.function), bindings.text_of(n.value)) for n in nodes)
+    places = ((bindings.frame_of(sources, frame, n), bindings.text_of(n.value)) for n in nodes)
     return [found for found in places if found[0].lies_in(frame)]
 
 
@@ -74,18 +72,16 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
     """
     if at is None:
         return None
-    for node in each(bindings.tree(sources, at.file), ast.Assign):
-        value, bare = node.value, detached(node.value)
-        if len(node.targets) != 1 or node.lineno != at.line or not is_attribute(bare, "grad"):
-            continue
-        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare)
-        for frame in reversed(stack):
-            if frame.in_function_of(at) and frame.line > at.line:
-                call = bindings.call_at(sources, frame)
-                if call is not None and any(is_name(a, name) for a in call.args):
-                    return frame, name, gradient
-        return bindings.frame_of(sources, at.file, value, at.function), "", bindings.text_of(value)
-    return None
+    assigned = (n for n in each(bindings.tree(sources, at.file), ast.Assign) if n.lineno == at.line)
+    node = next((n for n in assigned if sole_target(n) and is_attribute(detached(n.value), "grad")), None)
+    if node is None:
+        return None
+    name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(detached(node.value))
+    below = (f for f in reversed(stack) if f.in_function_of(at) and f.line > at.line)
+    calls = ((f, bindings.call_at(sources, f)) for f in below)
+    taking = next((f for f, call in calls if call and any(is_name(a, name) for a in call.args)), None)
+    bare = bindings.frame_of(sources, at, node.value), "", bindings.text_of(node.value)
+    return bare if taking is None else (taking, name, gradient)
 
 
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
@@ -115,12 +111,10 @@ _SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "require
 def gradients_between(sources: SourceTexts, backward: Frame, clear: Frame) -> bool:
     """Whether a function whose name speaks of gradients, ``clip_grad_norm_``, is called below the one call and above
     the other; in the whole function where the second stands above the first, or in another function."""
-    scope = bindings.scope_at(sources, backward)
     together = backward.function == clear.function and backward.line < clear.line
-    last = clear.line if together else 1 << 62
-    first = backward.line if together else 0
-    calls = (n for n in each(scope, ast.Call) if first < n.lineno < last)
-    names = (bindings.dotted(n.func).lower() for n in calls)
+    calls = each(bindings.scope_at(sources, backward), ast.Call)
+    between = (n for n in calls if not together or backward.line < n.lineno < clear.line)
+    names = (bindings.dotted(n.func).lower() for n in between)
     return any("grad" in name and not name.endswith(_SWITCHES) for name in names)
 
 
@@ -131,10 +125,9 @@ def gradients_are_given(sources: Mapping[str, str], in_place: bool = False) -> b
         source = Source(name, text)
         for node in _gradients(source.tree):
             above = source.parents.get(node)
-            if isinstance(above, ast.Assign) and node in above.targets:
-                if not in_place and not isinstance(above.value, ast.Constant):
-                    return True
-            elif use_of(source, node) is Use.GIVEN:
+            anew = isinstance(above, ast.Assign) and node in above.targets
+            constant = isinstance(getattr(above, "value", None), ast.Constant)
+            if (not in_place and not constant) if anew else use_of(source, node) is Use.GIVEN:
                 return True
     return False
 
@@ -159,11 +152,10 @@ def first_derivative(
 ) -> Frame | None:
     """The place of the last grad call with ``create_graph`` and the same inputs, other than the failing one's."""
     wanted = _inputs(sources, here)
-    for event in reversed(events_before_failure(events, failing_call)):
-        frame = innermost_user(event.stack)
-        if event.kind == "grad" and event.create_graph and frame is not None and frame.start != here.start:
-            return frame if wanted and _inputs(sources, frame) == wanted else None
-    return None
+    before = reversed(events_before_failure(events, failing_call))
+    places = (innermost_user(e.stack) for e in before if e.kind == "grad" and e.create_graph)
+    frame = next((f for f in places if f is not None and f.start != here.start), None)
+    return frame if frame is not None and wanted and _inputs(sources, frame) == wanted else None
 
 
 def _inputs(sources: SourceTexts, frame: Frame) -> str:
@@ -177,11 +169,10 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     A loop's variable is no such name: it stands for one parameter after the other.
     """
     scope = bindings.scope_at(sources, frame)
-    if frame is None:
-        return False
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
-    behind = [bindings.dotted(n.value) for n in _gradients(scope) if is_read(n) and n.lineno > frame.line]
+    read = (n for n in _gradients(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
+    behind = map(bindings.dotted, (n.value for n in read))
     return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 
 
@@ -218,37 +209,32 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
-    stores = [(t, v) for t, v in given if name in map(_last_text, (t, without_subscripts(t))) and _is_plain(v)]
-    if within is None or not stores:
+    # Taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``.
+    plain = ((t, v) for t, v in given if bindings.dotted(detached(v) or v))
+    stores = [(t, v) for t, v in plain if name in map(_last_text, (t, without_subscripts(t)))]
+    bound = [(use, bindings.text_of(t)) for t, v in given for use in uses if v is use]
+    written = any(_writes(source, use) for use in uses)
+    if within is None or not stores or written or any(written_through(sources, file, b, n.lineno) for n, b in bound):
         return None
     keeping = bindings.function_around(root, stores[0][1].lineno)
     behind = _called_behind(sources, sign, within, keeping)
-    reads = []
-    for use in uses:
-        around = bindings.function_around(root, use.lineno)
-        earlier = use.lineno < stores[0][1].lineno if around is keeping else around in behind
-        bound = [bindings.text_of(t) for t, v in given if v is use]
-        if _writes(source, use) or any(written_through(sources, file, b, use.lineno) for b in bound):
-            return None
-        if earlier and is_read(use):
-            reads.append(use)
-    if not reads:
-        return None
+    around = ((use, bindings.function_around(root, use.lineno)) for use in uses if is_read(use))
+    first = stores[0][1].lineno
+    reads = [use for use, at in around if (use.lineno < first if at is keeping else at in behind)]
     places = [bindings.frame_of(sources, file, v) for _, v in stores]
-    return KeptGradients(bindings.text_of(stores[0][0]), places, bindings.frame_of(sources, file, reads[0]))
+    read = [bindings.frame_of(sources, file, use) for use in reads[:1]]
+    return KeptGradients(bindings.text_of(stores[0][0]), places, *read) if read else None
 
 
 def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keeping: Any) -> set[Any]:
     """The functions of a class that run between a backward call and the next call of the one that keeps."""
     methods = bindings.methods_of(within)
-    reached = {name: _reached(methods, name) for name in methods}
     for frame in reversed(sign.stack):
-        calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if isinstance(n, ast.Call)]
-        below = [n for n in calls if n.lineno > (frame.end_line or frame.line) and isinstance(n.func, ast.Attribute)]
-        for call in sorted(below, key=lambda n: (n.lineno, n.col_offset)):
-            found = reached.get(last_word(call.func), set())
-            if found:
-                return found if keeping not in found else set()
+        calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if is_method_call(n, *methods)]
+        below = [n for n in calls if isinstance(n, ast.Call) and n.lineno > (frame.end_line or frame.line)]
+        if below and methods:
+            found = _reached(methods, called(min(below, key=lambda n: (n.lineno, n.col_offset))))
+            return found if keeping not in found else set()
     return set()
 
 
@@ -258,7 +244,7 @@ def _reached(methods: dict[str, Any], first: str) -> set[Any]:
     while new:
         found |= new
         calls = (n for name in new for n in each(methods[name], ast.Call))
-        new = {last_word(n.func) for n in calls if bindings.dotted(n.func).count(".") == 1} & methods.keys() - found
+        new = {called(n) for n in calls if bindings.dotted(n.func).count(".") == 1} & methods.keys() - found
     return {methods[name] for name in found}
 
 
@@ -279,11 +265,6 @@ def _last_text(node: ast.expr) -> str:
     return last_word(node) if own else text if isinstance(text, str) else ""
 
 
-def _is_plain(value: ast.expr) -> bool:
-    """Whether a value is taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``."""
-    return bool(bindings.dotted(detached(value) or value))
-
-
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
     """Where the function around a line reads ``name`` below it, or in the next round of a loop, before binding it anew;
     None where it does not."""
@@ -291,16 +272,13 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     scope = bindings.scope_around(root, line)
     filled = {c.func.value for c in each(scope, ast.Call) if is_method_call(c, *FILLING)}
     uses = [n for n in each(scope, ast.Name, ast.Attribute) if bindings.text_of(n) == name and n not in filled]
-    if any(n.lineno == line and is_set(n) for n in uses):
-        return None  # the statement that was running gives it another value
     rounds = [n for n in each(scope, ast.For, ast.While) if covers(n, line)]
     below = [n for n in uses if n.lineno > line]
     # Below, or in the next round of a loop around. A name that is read and bound by one statement is read first.
-    for some in (below, *([n for n in uses if covers(loop, n.lineno)] for loop in reversed(rounds))):
-        first = min(some, key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
-        if first is not None:
-            return bindings.frame_of(sources, file, first) if is_read(first) else None
-    return None
+    every = (below, *([n for n in uses if covers(loop, n.lineno)] for loop in reversed(rounds)))
+    first = min(next(filter(None, every), []), key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
+    anew = any(n.lineno == line and is_set(n) for n in uses)  # by the statement that was running
+    return bindings.frame_of(sources, file, first) if first is not None and is_read(first) and not anew else None
 
 
 def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
@@ -312,20 +290,14 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     """
     root = bindings.tree(sources, file)
     scope = (None if "." in name else bindings.function_around(root, line)) or root
-    elements: set[str] = set()
-    for loop in each(scope, ast.For):
-        for own in each(loop.target, ast.Name):
-            over = iterated(loop.target, loop.iter, own.id) or loop.iter
-            elements.update({own.id} if any(bindings.text_of(n) == name for n in walked(over)) else ())
-    written: list[tuple[ast.expr, str]] = [(n.target, "") for n in each(scope, ast.AugAssign)]
-    for call in each(scope, ast.Call):
-        function = call.func
-        if isinstance(function, ast.Attribute) and is_in_place(function.attr):
-            written.append((function.value, bindings.text_of(call.args[0]) if call.args else ""))
-    return any(
-        bindings.text_of(held) in elements or name in (bindings.text_of(without_subscripts(held)), first)
-        for held, first in written
-    )
+    own = ((loop, n.id) for loop in each(scope, ast.For) for n in each(loop.target, ast.Name))
+    over = ((n, iterated(loop.target, loop.iter, n) or loop.iter) for loop, n in own)
+    entries = {n for n, of in over if any(bindings.text_of(e) == name for e in walked(of))}
+    calls = [c for c in each(scope, ast.Call) if is_method_call(c) and is_in_place(c.func.attr)]
+    held = [*(n.target for n in each(scope, ast.AugAssign)), *(c.func.value for c in calls)]
+    given = {bindings.text_of(a) for c in calls for a in c.args[:1]}
+    whole = {bindings.text_of(without_subscripts(h)) for h in held}
+    return name in whole | given or any(bindings.text_of(h) in entries for h in held)
 
 
 def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
@@ -361,28 +333,20 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
     """The ``….grad`` (with ``.data`` or ``.detach()`` behind it) that a statement keeps in what it makes."""
     parents = {child: node for node in walked(statement) for child in ast.iter_child_nodes(node)}
     found: list[ast.expr] = []
-    for node in each(statement, ast.Attribute):
-        if node.attr != "grad" or not is_read(node):
-            continue
+    for node in (n for n in each(statement, ast.Attribute) if n.attr == "grad" and is_read(n)):
         whole: ast.expr = node
-        while True:
-            above = parents.get(whole)
-            if is_attribute(above, "data"):
-                whole = above
-            elif isinstance(above, ast.Attribute) and (above.attr == "detach" or is_in_place(above.attr)):
-                call = parents[above]  # what is written in place is itself
-                if not isinstance(call, ast.Call):
-                    break
-                whole = call
-            else:
+        above = parents.get(whole)
+        # What is written in place is itself.
+        while isinstance(above, ast.Attribute) and (above.attr in ("data", "detach") or is_in_place(above.attr)):
+            call = parents.get(above)
+            if above.attr != "data" and not isinstance(call, ast.Call):
                 break
+            whole = call if isinstance(call, ast.Call) and above.attr != "data" else above
+            above = parents.get(whole)
         value: ast.AST = whole
         while isinstance(above, ast.IfExp) and above.test is not value:  # p.grad if p.grad is not None else zeros
             value, above = above, parents.get(above)
         # Of an assignment only an entry or a container is kept: a single name is read and gone.
-        if isinstance(above, ast.Assign):
-            kept = any(isinstance(t, ast.Subscript) for t in above.targets)
-        else:
-            kept = isinstance(above, _KEEPING) or is_method_call(above, *FILLING)
-        found += [whole] if kept else []
+        entry = isinstance(above, ast.Assign) and any(isinstance(t, ast.Subscript) for t in above.targets)
+        found += [whole] if entry or isinstance(above, _KEEPING) or is_method_call(above, *FILLING) else []
     return found

@@ -205,7 +205,7 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
         if any(made != here for made, here in sides):
             return None
         value = best.iter if isinstance(best, ast.For) else best.value
-        return frame_of(sources, frame.file, value if value is not None else best, frame.function)
+        return frame_of(sources, frame, value if value is not None else best)
     return None
 
 
@@ -295,7 +295,7 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
         operands = [*([] if library else [node.func.value]), *node.args]
     if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):
         return None
-    return frame_of(sources, frame.file, operands[which], frame.function)
+    return frame_of(sources, frame, operands[which])
 
 
 def _is(method: str, op: str) -> bool:

@@ -234,7 +234,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
         return []
     here = list(_flagged(called))
     if here:
-        return [frame_of(sources, frame.file, c, frame.function) for c in here]
+        return [frame_of(sources, frame, c) for c in here]
     name = last_word(called.func)
     found: list[Frame] = []
     for file in (frame.file, *(f for f in sources if f != frame.file)):

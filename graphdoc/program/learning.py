@@ -242,7 +242,7 @@ def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
         for i, statement in enumerate(block):
             if statement.lineno == at.line:
                 run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
-                return bindings.frame_of(sources, at.file, run[-1], at.function) if run else None
+                return bindings.frame_of(sources, at, run[-1]) if run else None
     return None
 
 

@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import takewhile
 
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
+from graphdoc.program.bindings import statement_at
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
-from graphdoc.program.carried_names import Carried, statement_names
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.lifetimes import Lifetime
@@ -17,7 +18,7 @@ from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
 from graphdoc.program.spans import in_function, is_at, level_of, node_loop_of
 from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
-from graphdoc.source.paths import only
+from graphdoc.source.paths import only, plain_names
 
 # What edges into an older graph mean: whether a loss learns through them, whether a value is old as a whole.
 
@@ -236,10 +237,9 @@ class OverwrittenTensor:
             return ""
         if not all(w.op.endswith("CopySlices") for w in self.own_writers):
             return ""
-        saver = in_function(reversed(self.node.stack), writer)
-        names = statement_names(sources, saver) if saver is not None else None
+        saver = statement_at(sources, in_function(reversed(self.node.stack), writer))
         entry = entry_written(sources, self.own_writers[0])
-        return "" if names is None or path in names else entry or path
+        return "" if saver is None or path in plain_names(saver) else entry or path
 
     @cached_property
     def by_step(self) -> bool:

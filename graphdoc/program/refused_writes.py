@@ -65,7 +65,7 @@ def entry_added_to(sources: SourceTexts, frame: Frame) -> str:
     owner = bindings.statement_at(sources, frame)
     if not isinstance(owner, ast.AugAssign) or not isinstance(owner.target, ast.Subscript):
         return ""
-    at = bindings.frame_of(sources, frame.file, owner, frame.function)
+    at = bindings.frame_of(sources, frame, owner)
     return key(owner.target) if at.extent == frame.extent else ""
 
 
@@ -250,7 +250,7 @@ def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
         called = bindings.text_of(node.func)
         if called.rpartition(".")[2] in _SEVERAL:
             of = node.args[0] if called.startswith("torch.") and node.args else getattr(node.func, "value", None)
-            return bindings.frame_of(sources, value.file, of, value.function) if of is not None else None
+            return bindings.frame_of(sources, value, of) if of is not None else None
         if not is_method_call(node) or node.func.attr not in _OF_ONE:
             return None  # a tuple of the function's own
     return value

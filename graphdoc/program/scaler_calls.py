@@ -120,8 +120,8 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
     ]
     leaving.sort(key=lambda n: n.lineno)
     return (
-        [bindings.frame_of(sources, found.now.file, n, found.now.function) for n in leaving],
-        bindings.frame_of(sources, found.now.file, update, found.now.function),
+        [bindings.frame_of(sources, found.now, n) for n in leaving],
+        bindings.frame_of(sources, found.now, update),
     )
 
 

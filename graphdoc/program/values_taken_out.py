@@ -57,7 +57,7 @@ def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes
         scope = scope_around(source.tree, frame.line)
         found, returned = _follow(source, scope, start, ends, passes)
         if found is not None:
-            return frame_of(sources, frame.file, found, frame.function)
+            return frame_of(sources, frame, found)
         if not returned:
             return None
     return None
@@ -206,7 +206,7 @@ def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, l
     out: dict[str, list[Frame]] = {}
     for kept, call in _filling(bindings.tree(sources, frame.file)):
         names = [n for a in call.args for n in each(a, ast.Name) if n.id in graphs]
-        found = [bindings.frame_of(sources, frame.file, n, frame.function) for n in names]
+        found = [bindings.frame_of(sources, frame, n) for n in names]
         if found:
             out.setdefault(bindings.text_of(kept), []).extend(found)
     return out

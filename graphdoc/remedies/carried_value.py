@@ -65,7 +65,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     if loop is None or reuse.lifetime is not Lifetime.RECURS or not (reuse.adds_up or reuse.learns_by_it_alone):
         return []
     found = [start_before(program.sources, loop, path) if path.isidentifier() else None for path in paths]
-    starts = [frame_of(program.sources, loop.file, s, loop.function) for s in found if s is not None]
+    starts = [frame_of(program.sources, loop, s) for s in found if s is not None]
     if len(starts) < len(paths):
         return []
     shown = ", ".join(f"`{p}`" for p in paths[:4])
@@ -237,7 +237,7 @@ def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
         for s in (loop.body if loop is not None else ())
         if isinstance(s, ast.Expr | ast.Assign) and isinstance(s.value, ast.Yield)
     ]
-    return frame_of(sources, frame.file, yielding[-1], frame.function) if yielding else None
+    return frame_of(sources, frame, yielding[-1]) if yielding else None
 
 
 # States that many modules of one model, or entries of one list, keep under the same name: cut in one loop.
@@ -440,7 +440,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
         if found is None or not found[0].startswith("self."):
             return []
         paths += [found] if found not in paths else []
-        at = frame_of(program.sources, frames[0].file, owner, frames[0].function)
+        at = frame_of(program.sources, frames[0], owner)
         anchor = at if anchor is None or at.line > anchor.line else anchor
     if anchor is None:
         return []

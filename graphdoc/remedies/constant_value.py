@@ -440,7 +440,7 @@ def stored(reuse: Reuse) -> list[Remedy]:
                 value = given(sources, statement, entry)
                 if value is None or isinstance(value, ast.Constant):
                     continue
-                at = frame_of(sources, frame.file, value, frame.function)
+                at = frame_of(sources, frame, value)
                 edits.append(edit_at("detach_expression", at, structure=structure))
     return stored_detached(edits)
 

@@ -164,7 +164,7 @@ def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> 
         sides = [s for s in (value.left, value.right) if _number(s) is None]
         return _makers(sources, frame, sides[0], depth + 1) if len(sides) == 1 else unknown
     if last_word(value.func) in MAKERS | SIZED:
-        return [(bindings.frame_of(sources, frame.file, value, frame.function), value)]
+        return [(bindings.frame_of(sources, frame, value), value)]
     inner = receiver_of(value)
     moved = last_word(value.func) in ("to", "cuda", "cpu", "float", "double", "type")
     return _makers(sources, frame, inner, depth + 1) if moved and inner is not None else unknown

@@ -210,7 +210,7 @@ def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overw
             f"hand `{callee}` a copy of `{name}`, at {where(frame)}",
             "unsafe",
             f"It then writes into the copy: `{name}` keeps its values, which the write has changed.",
-            {"place": place(frame_of(sources, frame.file, shown[0], frame.function))},
+            {"place": place(frame_of(sources, frame, shown[0]))},
         )
     ]
 

@@ -317,7 +317,7 @@ def _put_beside(sources: SourceTexts, call: Frame) -> tuple[Remedy, ...]:
     added = [b for b in added if same(b.func.value, entry.value)]
     if not added:
         return ()
-    put = frame_of(sources, call.file, added[-1], call.function)
+    put = frame_of(sources, call, added[-1])
     title = f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round"
     note = f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers."
     return remedy_at(put, "accumulate_number", title, "unsafe", note, backward=place(call))

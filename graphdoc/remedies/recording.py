@@ -83,7 +83,7 @@ def _calls_of(sources: SourceTexts, name: str) -> int:
     if len(own) != 1:
         return 0
     named = ((file, n) for file, n in bindings.everywhere(sources, ast.Call) if paths.last_word(n.func) == name)
-    calls = [(f, n.func) for f, n in named if not bindings.switches_around(sources, bindings.frame_of(sources, f, n))]
+    calls = [(f, n.func) for f, n in named if not bindings.contexts_around(sources, [bindings.frame_of(sources, f, n)])]
     if any(own[0] in n.body for n in nodes if isinstance(n, ast.ClassDef)):
         return len(calls)
     # A function's name may be that of a method of something else: `train(loader)` and `net.train()`.

@@ -152,7 +152,7 @@ def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
         for other in bindings.calls_named(program.sources, name) if name else ():
             scope = bindings.function_at(program.sources, other)
             own = scope is None or (other.file == call.file and scope.name == call.function.rpartition(".")[2])
-            if not own and not bindings.switches_around(program.sources, other):
+            if not own and not bindings.contexts_around(program.sources, [other]):
                 return True
     return False
 
@@ -171,7 +171,7 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
     if not found or len(found) < len(uses):
         return []
     first = min(found, key=lambda s: s.lineno)
-    at = bindings.frame_of(program.sources, call.file, first, call.function)
+    at = bindings.frame_of(program.sources, call, first)
     return detach_carried(reuse, paths, [at], f"before each update, at {where(at)}", "before", which=_RENEWED)
 
 

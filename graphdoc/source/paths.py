@@ -160,6 +160,16 @@ def last_word(node: ast.AST | None) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def called(node: ast.AST | None) -> str:
+    """The last word of what a call calls: ``step`` of ``self.opt.step()``; empty for any other expression."""
+    return last_word(node.func) if isinstance(node, ast.Call) else ""
+
+
+def elements(node: ast.AST | None) -> list[ast.expr]:
+    """The elements of a tuple or list that is written out; none of anything else."""
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else []
+
+
 def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
     """What an assignment assigns to what, tuples on both sides taken apart: ``a, b = 0.0, []`` gives two."""
     if isinstance(statement, ast.AnnAssign):

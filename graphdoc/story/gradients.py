@@ -674,10 +674,10 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     frame = Frame(**product["frame"][0])
     for node in each(bindings.tree(sources, frame.file), ast.BinOp):
         if isinstance(node.op, ast.Mult):
-            at = bindings.frame_of(sources, frame.file, node, frame.function)
+            at = bindings.frame_of(sources, frame, node)
             if at.extent == frame.extent:
                 side = (node.left, node.right)[int(product["operand"])]
-                return bindings.frame_of(sources, frame.file, side, frame.function)
+                return bindings.frame_of(sources, frame, side)
     return None
 
 

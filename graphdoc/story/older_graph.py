@@ -304,7 +304,7 @@ def _renewing(sources: SourceTexts, at: Frame | None) -> list[Frame]:
         return []
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     stores = all(isinstance(t, ast.Subscript | ast.Attribute) for t in targets)
-    return [frame_of(sources, at.file, statement, at.function)] if stores else []
+    return [frame_of(sources, at, statement)] if stores else []
 
 
 def is_within(place: Span, told: Span) -> bool:
@@ -398,7 +398,7 @@ def with_around(sources: SourceTexts, stack: Sequence[Frame], word: str) -> Fram
             items = [i.context_expr for i in node.items] if covers(node, frame.line) else []
             for item in items:
                 if word in ast.unparse(item):
-                    return frame_of(sources, frame.file, item, frame.function)
+                    return frame_of(sources, frame, item)
     return None
 
 

@@ -100,7 +100,7 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     call = call_at(program.sources, frame)
     name = text_of(call.func.value) if is_method_call(call) else ""
     bound = assignments(program.sources, frame, name) if name.isidentifier() else []
-    made = only([frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)])
+    made = only([frame_of(program.sources, frame, v) for _, v in bound if isinstance(v, ast.Call)])
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds")] if made else []
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."

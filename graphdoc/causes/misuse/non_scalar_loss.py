@@ -127,7 +127,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     made = [one[0]] if one is not None else _made(program.sources, frame, given)
     had, wanted = (shapes.get(name, "").removeprefix("torch.Size(").rstrip(")") for name in ("shape", "shape2"))
     if not made and frame is not None and given is not None:
-        made = [bindings.frame_of(program.sources, frame.file, given, frame.function)]
+        made = [bindings.frame_of(program.sources, frame, given)]
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
     return Finding(

@@ -152,7 +152,7 @@ def _element(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | N
     """What a list or comprehension given to NumPy is made of: each element is turned into an array of its own."""
     if not isinstance(handed.argument, ast.ListComp | ast.GeneratorExp):
         return None
-    return bindings.frame_of(sources, frame.file, handed.argument.elt, frame.function)
+    return bindings.frame_of(sources, frame, handed.argument.elt)
 
 
 def _argument(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | None:
@@ -161,4 +161,4 @@ def _argument(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | 
         return None
     if not isinstance(handed.argument, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
         return None
-    return bindings.frame_of(sources, frame.file, handed.argument, frame.function)
+    return bindings.frame_of(sources, frame, handed.argument)

@@ -137,7 +137,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         f"{_code(program.sources, cut)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     )
     so = "so the loss has no graph"
-    useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
+    useless = bindings.contexts_around(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     earlier = _earlier(program, cut)
     if earlier is not None:
         runs = runs.replace("` runs", "` ran")
@@ -226,7 +226,7 @@ def _closure_remedies(closure: Frame) -> tuple[Remedy, ...]:
 
 def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
     """Where recording was switched off: as the run has seen it, with the columns of the source where that has them."""
-    around = [s for f in reversed(cut.stack) if f.user for s in bindings.switches_around(sources, f)]
+    around = bindings.contexts_around(sources, cut.stack)
     observed = innermost(cut.switch)
     if observed is not None:
         # A decorator is seen at the first decorator's line of its function.

@@ -194,7 +194,7 @@ def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name
         plain = not any(isinstance(e, ast.Starred | ast.Dict) for e in params.elts)
         if plain and len(params.elts) == count and 0 <= position < count:
             element = params.elts[position]
-            at = bindings.frame_of(sources, frame.file, element, frame.function)
+            at = bindings.frame_of(sources, frame, element)
             return f"`{' '.join(code_at(sources, at).split())}`", at
     if name:
         return f"`{name}`", None

@@ -199,7 +199,7 @@ def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.
     call = bound[0][1]
     if not text_of(call.func).startswith("torch.") or last_word(call.func) not in _FACTORIES:
         return None
-    return frame_of(sources, frame.file, call, frame.function), call
+    return frame_of(sources, frame, call), call
 
 
 def _mapped(program: Program, frame: Frame, call: ast.Call, path: str) -> str:
