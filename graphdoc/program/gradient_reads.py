@@ -42,7 +42,7 @@ _MODULES = ("autograd", "func", "torch")
 def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
     first, last = (frame.line, frame.end_line or frame.line) if frame is not None else (0, 0)
-    read = (n for n in _gradients(bindings.tree_at(sources, frame)) if is_read(n) and n.lineno <= last)
+    read = (n for n in gradients_in(bindings.tree_at(sources, frame)) if is_read(n) and n.lineno <= last)
     return next((bindings.text_of(n.value) for n in read if first <= (n.end_lineno or 0)), "")
 
 
@@ -50,12 +50,12 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
     """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
     root = bindings.tree(sources, frame.file)
     added = {n.target for n in each(root, ast.AugAssign)}
-    nodes = [node for node in _gradients(root) if is_read(node) or node in added]
+    nodes = [node for node in gradients_in(root) if is_read(node) or node in added]
     places = ((bindings.frame_of(sources, frame, n), bindings.text_of(n.value)) for n in nodes)
     return [found for found in places if found[0].lies_in(frame)]
 
 
-def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
+def gradients_in(root: ast.AST | None) -> Iterator[ast.Attribute]:
     """The expressions ``x.grad`` in a piece of source."""
     for node in each(root, ast.Attribute):
         if node.attr == "grad" and bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
@@ -88,7 +88,7 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
     trees = [parsed(text) for text in sources.values()]
     by_name = (c for tree in trees for c in each(tree, ast.Call) if is_name(c.func, "getattr") and len(c.args) > 1)
-    read = (n for tree in trees for n in _gradients(tree))
+    read = (n for tree in trees for n in gradients_in(tree))
     return any(is_read(n) for n in read) or any(is_constant(c.args[1], "grad") for c in by_name)
 
 
@@ -96,7 +96,7 @@ def gradient_is_read(sources: Mapping[str, str], name: str) -> bool:
     """Whether the program reads the gradient of ``name``, or of what a loop gives one name after the other."""
     for tree in map(parsed, sources.values()):
         loops = [(n.target, n.iter) for n in each(tree, ast.For, ast.comprehension)]
-        for node in _gradients(tree):
+        for node in gradients_in(tree):
             held = without_subscripts(node.value)
             over = [iterated(*loop, held.id) for loop in loops] if isinstance(held, ast.Name) else []
             every = [held, *(e for one in over if one is not None for e in each(one, ast.Name, ast.Attribute))]
@@ -123,7 +123,7 @@ def gradients_are_given(sources: Mapping[str, str], in_place: bool = False) -> b
     ``p.grad.copy_(g)``, not ``p.grad = None``; ``in_place``: only the second, by which it stays the same tensor."""
     for name, text in sources.items():
         source = Source(name, text)
-        for node in _gradients(source.tree):
+        for node in gradients_in(source.tree):
             above = source.parents.get(node)
             anew = isinstance(above, ast.Assign) and node in above.targets
             constant = isinstance(getattr(above, "value", None), ast.Constant)
@@ -171,7 +171,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     scope = bindings.scope_at(sources, frame)
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
-    read = (n for n in _gradients(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
+    read = (n for n in gradients_in(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
     behind = map(bindings.dotted, (n.value for n in read))
     return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 

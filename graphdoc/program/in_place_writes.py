@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
-from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source, each, is_method_call, receiver_of
+from graphdoc.program.container_entries import statements, statements_at
+from graphdoc.source.module import Source, each, is_method_call, keyword, receiver_of
 from graphdoc.source.paths import (
     bare_call,
+    called,
     covers,
     is_in_place,
     is_name,
     is_read,
     key,
-    last_word,
     pairs,
+    sole_target,
     targets_of,
     without_subscripts,
     words,
@@ -100,59 +101,41 @@ def target_of(run: Evidence, frame: Frame | None) -> Target:
 
 def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that a function binds to a name is one of its own arguments as it was passed."""
-    given = parameters(function)
     bound = [n for n in each(function, ast.stmt) if any(key(t) == name for t in targets_of(n))]
-    if not bound:
-        return False
-    for n in bound:
-        value = n.value if isinstance(n, ast.Assign) and len(n.targets) == 1 else None
-        if isinstance(n, ast.AugAssign):  # in place, for a tensor
-            continue
-        if not isinstance(value, ast.Name) or value.id not in given or binds(function, value.id, in_place=False):
-            return False
-    return True
+    anew = (n for n in bound if not isinstance(n, ast.AugAssign))  # that is in place, for a tensor
+    values = [n.value if isinstance(n, ast.Assign) and sole_target(n) else None for n in anew]
+    given = [n for n in parameters(function) if not binds(function, n, in_place=False)]
+    return bool(bound) and all(isinstance(v, ast.Name) and v.id in given for v in values)
 
 
 def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
     """The statement at a place and the expression that it writes into."""
     source, owner, node = source_at(sources, frame), statement_at(sources, frame), expression_at(sources, frame)
-    if owner is None:
-        return None
     if isinstance(owner, ast.AugAssign):
         return source, owner, owner.target
-    if isinstance(owner, ast.Assign):
-        parts = [t for t in owner.targets if isinstance(t, ast.Subscript)]
-        if parts and not isinstance(node, ast.Call):
-            return source, owner, next((t for t in parts if t is node), parts[0])
-    if not isinstance(node, ast.Call):
-        value = getattr(owner, "value", None)
-        node = value if isinstance(value, ast.Call) else None
-    if node is None:
+    parts = [t for t in owner.targets if isinstance(t, ast.Subscript)] if isinstance(owner, ast.Assign) else []
+    if owner is not None and parts and not isinstance(node, ast.Call):
+        return source, owner, next((t for t in parts if t is node), parts[0])
+    call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
+    if owner is None or not isinstance(call, ast.Call):
         return None
-    out = next((k.value for k in node.keywords if k.arg == "out"), None)
-    own = receiver_of(node) if last_word(node.func).endswith("_") else None
+    own = receiver_of(call) if called(call).endswith("_") else None
     own = None if own is not None and is_torchs(source, own) else own
-    first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
-    written = out or own or first
+    first = [a for a in call.args[:1] if not isinstance(a, ast.Starred)]
+    written = keyword(call, "out") or own or next(iter(first), None)
     return (source, owner, written) if written is not None else None
 
 
 def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether an in-place write visibly stands at this place, rather than inside what is called there."""
-    found = _write_at(sources, frame)
-    if found is None or frame is None:
-        return False
-    owner, node = found[1], expression_at(sources, frame)
-    if isinstance(owner, ast.AugAssign | ast.Delete):
-        return True
+    found, node = _write_at(sources, frame), expression_at(sources, frame)
+    owner = found[1] if found is not None else None
     if isinstance(owner, ast.Assign) and not isinstance(node, ast.Call):
         return any(isinstance(t, ast.Subscript) for t in owner.targets)
     call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
-    if not isinstance(call, ast.Call):
-        return False
-    name = last_word(call.func)
-    flagged = any(k.arg in ("inplace", "out") for k in call.keywords)
-    return flagged or (name.endswith("_") and not name.startswith("_"))
+    flagged = isinstance(call, ast.Call) and keyword(call, "inplace", "out") is not None
+    named = called(call).endswith("_") and not called(call).startswith("_")
+    return isinstance(owner, ast.AugAssign) or (owner is not None and (flagged or named))
 
 
 def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
@@ -163,20 +146,15 @@ def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
 
 def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list[str]:
     """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
-    last = _last(name)
-    if frame is None or not last:
-        return []
+    last, found = _last(name), dict[str, None]()
     node: ast.AST | None = expression_at(sources, frame) or statement_at(sources, frame)
-    found: dict[str, None] = {}
-    todo = [node] if node is not None else []
-    while todo:
-        part = todo.pop(0)
-        if isinstance(part, ast.Attribute | ast.Name | ast.Subscript) and is_read(part):
-            spelled = ast.unparse(part)
-            if _last(spelled) == last:
-                found[spelled] = None
-                continue
-        todo += list(ast.iter_child_nodes(part))
+    todo = [node] if node is not None and last else []
+    for part in todo:
+        path = isinstance(part, ast.Attribute | ast.Name | ast.Subscript) and is_read(part)
+        if path and _last(key(part)) == last:
+            found[key(part)] = None
+        else:
+            todo += ast.iter_child_nodes(part)
     return list(found)
 
 
@@ -192,20 +170,14 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
     scope = scope_at(sources, frame)
     if frame is None or not name.isidentifier():
         return None
-    tests = list(each(scope, ast.If))
-    found = [
-        n
-        for n in each(scope, ast.Assign, ast.AnnAssign, ast.For)
-        if n.lineno < frame.line and any(is_name(t, name) for t in targets_of(n))
-    ]
+    above = (n for n in each(scope, ast.Assign, ast.AnnAssign, ast.For) if n.lineno < frame.line)
+    found = [n for n in above if any(is_name(t, name) for t in targets_of(n))]
     for best in sorted(found, key=lambda n: n.lineno, reverse=True):
-        sides = [(_side(t, best.lineno), _side(t, frame.line)) for t in tests if _side(t, best.lineno)]
-        if any(here and made != here for made, here in sides):
-            continue  # the other branch of one ``if``
-        if any(made != here for made, here in sides):
-            return None
-        value = best.iter if isinstance(best, ast.For) else best.value
-        return frame_of(sources, frame, value if value is not None else best)
+        sides = [(_side(t, best.lineno), _side(t, frame.line)) for t in each(scope, ast.If) if _side(t, best.lineno)]
+        if not any(here and made != here for made, here in sides):  # else it is the other branch of one ``if``
+            value = best.iter if isinstance(best, ast.For) else best.value
+            at = frame_of(sources, frame, value if value is not None else best)
+            return at if all(made == here for made, here in sides) else None
     return None
 
 
@@ -220,15 +192,10 @@ def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether an expression is taken to be written into and no more: ``layer.bias.data.zero_()`` and
     ``nn.init.zeros_(layer.bias.data)`` as statements of their own. Nothing goes on from it."""
     source, node = source_at(sources, frame), expression_at(sources, frame)
-    call = source.parents.get(node) if node is not None else None
-    if isinstance(call, ast.Attribute):
-        call = source.parents.get(call)
-    if not isinstance(call, ast.Call) or not isinstance(source.parents.get(call), ast.Expr):
+    call = bare_call(source.node_owner(node)) if node is not None else None
+    if call is None or node is None or not is_in_place(called(call)):
         return False
-    name = last_word(call.func)
-    receiver = is_method_call(call) and call.func.value is node
-    filled = call.args[:1] == [node] and "init" in ast.unparse(call.func).split(".")[:-1]
-    return is_in_place(name) and (receiver or filled)
+    return receiver_of(call) is node or (call.args[:1] == [node] and "init" in key(call.func).split(".")[:-1])
 
 
 # Other names of a tensor that is written in place: who reads one of them later sees what was written.
@@ -242,22 +209,14 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
     if frame is None or scope is None or not name.isidentifier():
         return ""
     others: dict[str, None] = {}
-    for statement in sorted(statements(scope), key=lambda s: s.lineno):
-        if statement.lineno >= frame.line:
-            break
-        if isinstance(statement, ast.AugAssign):
-            continue  # in place, for a tensor
-        for target in targets_of(statement):
-            if is_name(target, name):
-                others = {}
-            elif isinstance(target, ast.Name):
-                others.pop(target.id, None)
+    above = (s for s in statements(scope) if s.lineno < frame.line and not isinstance(s, ast.AugAssign))
+    for statement in sorted(above, key=lambda s: s.lineno):  # that one is in place, for a tensor
+        bound = {t.id for t in targets_of(statement) if isinstance(t, ast.Name)}
+        others = {} if name in bound else {n: None for n in others if n not in bound}
         for target, value in pairs(statement):
-            if is_name(target, name) and isinstance(value, ast.Name):
-                others[value.id] = None
-            elif is_name(value, name) and isinstance(target, ast.Name):
-                others[target.id] = None
-    writing = [s for s in statements(scope) if isinstance(s, ast.Assign) and covers(s, frame.line)]
+            if isinstance(target, ast.Name) and isinstance(value, ast.Name) and name in (target.id, value.id):
+                others[value.id if target.id == name else target.id] = None
+    writing = [s for s in statements_at(sources, frame) if isinstance(s, ast.Assign)]
     if any(not any(is_name(without_subscripts(t), name) for t in targets_of(s)) for s in writing):
         others[name] = None  # the result goes by another name than what was written: ``h = act(x)``
     source, at = source_at(sources, frame), statement_at(sources, frame)

@@ -7,20 +7,10 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import (
-    Flow,
-    argument,
-    call_at,
-    flow,
-    frame_of,
-    names_in,
-    scope_around,
-    scope_at,
-    tree,
-)
-from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, given_to, has, is_method_call, is_within, walked
-from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, without_subscripts
+from graphdoc.program.bindings import Flow, argument, call_at, dotted, flow, frame_of, names_in, scope_at
+from graphdoc.program.spans import in_function, innermost_user
+from graphdoc.source.module import Function, each, given_to, has, is_method_call, is_within, walked
+from graphdoc.source.paths import called, covers, elements, is_attribute, is_set, key, pairs, without_subscripts
 from graphdoc.source.scopes import run_over
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -57,20 +47,15 @@ def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
 
     The source is followed from the call through assignments and returns, along the frames that were under way.
     """
-    calls = [f for f in reversed(freeing.stack) if f.user]
-    ends = [f for f in failing.stack if f.user]
     parts: list[bool] = []
-    for frame in calls:
-        scope = scope_at(sources, frame)
-        if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
-            continue
-        flow = _Flow(sources, scope, frame, parts)
-        end = next((e for e in ends if e.in_function_of(frame)), None)
+    for frame in reversed([f for f in freeing.stack if f.user and not f.function.endswith(("comp>", "<genexpr>"))]):
+        flow = _Flow(sources, scope_at(sources, frame), frame, parts)
+        end = in_function((e for e in failing.stack if e.user), frame)
         if end is not None:
             return flow.read_on(end.line)
         parts = flow.returned()
         if not any(parts):
-            return False
+            break
     return False
 
 
@@ -105,11 +90,9 @@ class _Flow:
 
     def returned(self) -> list[bool]:
         """For each element of what is returned (one where it is no tuple) whether it depends on the value."""
-        for s in self.statements:
-            if isinstance(s, ast.Return) and s.value is not None:
-                elements = s.value.elts if isinstance(s.value, ast.Tuple) else [s.value]
-                return [self._reads(e) for e in elements]
-        return []
+        values = (s.value for s in self.statements if isinstance(s, ast.Return) and s.value is not None)
+        first = next(values, None)
+        return [self._reads(e) for e in elements(first) or [first]] if first is not None else []
 
     def _take(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.For):
@@ -125,21 +108,18 @@ class _Flow:
                 self._bind(target, statement.value)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        elements = target.elts if isinstance(target, ast.Tuple | ast.List) else None
-        values = value.elts if isinstance(value, ast.Tuple | ast.List) else None
-        if elements is not None and values is not None and len(elements) == len(values):
-            for one, its in zip(elements, values, strict=True):
+        names, values = elements(target), elements(value)
+        if names and len(names) == len(values):
+            for one, its in zip(names, values, strict=True):
                 self._bind(one, its)
             return
         if has(value, ast.Call):
             self._mark(target, self.computed)
-        if elements is not None and len(self.parts) == len(elements) and self._starts(value):
-            for one, marked in zip(elements, self.parts, strict=True):
-                if marked:
-                    self._mark(one)
-        elif self._reads(value):
-            self._mark(target)
-            if self._is_reduced(value):
+        apart = names and len(self.parts) == len(names) and any(self._is_source(n) for n in walked(value))
+        for one, marked in zip(names, self.parts, strict=True) if apart else [(target, self._reads(value))]:
+            if marked:
+                self._mark(one)
+            if marked and not apart and self._is_reduced(value):
                 self._mark(target, self.reduced)
 
     def _mark(self, target: ast.expr, marks: Marks | None = None) -> None:
@@ -147,9 +127,6 @@ class _Flow:
             (self.marks if marks is None else marks).add(ast.unparse(node))
             if isinstance(target, ast.Attribute):
                 break
-
-    def _starts(self, value: ast.AST) -> bool:
-        return any(self._is_source(n) for n in walked(value))
 
     def _is_source(self, node: ast.AST) -> bool:
         if not isinstance(node, _CALLS) or node.lineno != self.source.line:
@@ -185,8 +162,7 @@ class _Flow:
 
     def _is_reduced(self, node: ast.AST) -> bool:
         names = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)}
-        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in each(node, ast.Call)}
-        return bool(names & self.reduced or called & _REDUCING)
+        return bool(names & self.reduced or _REDUCING & {called(n) for n in each(node, ast.Call)})
 
     def _is_computed(self, node: ast.AST) -> bool:
         return has(node, ast.Call) or any(ast.unparse(n) in self.computed for n in each(node, ast.Name, ast.Attribute))
@@ -195,18 +171,14 @@ class _Flow:
 def _own(scope: ast.AST) -> Iterator[ast.stmt]:
     """Statements of a function in order of the source, without those under ``no_grad`` and of inner functions."""
     for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in child.items):
-            continue
-        if isinstance(child, ast.stmt):
-            yield child
-        yield from _own(child)
+        quiet = isinstance(child, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in child.items)
+        if not quiet and not isinstance(child, Function | ast.ClassDef | ast.Lambda):
+            yield from [child] if isinstance(child, ast.stmt) else []
+            yield from _own(child)
 
 
 # Whether an inner gradient is an update: what it is the gradient of, less a part of it, goes on into the loss.
 
-_ADDING = frozenset({"add", "sub"})
 _ENTRIES = frozenset({"values", "items", "parameters", "named_parameters"})
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 _ROUNDS = 2
@@ -224,15 +196,15 @@ def is_inner_step(sources: SourceTexts, inner: Event) -> bool:
 
 
 def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
-    root, call = tree(sources, frame.file), call_at(sources, frame)
+    scope, call = scope_at(sources, frame), call_at(sources, frame)
     if call is None:
         return False
-    scope = scope_around(root, frame.line)
     asked = [argument(call, 1, "inputs")] if own else given_to(call)
     inputs = {n for a in asked for n in _names(a)}
-    gradients = _named(scope, call)
+    bound = [pair for node in each(scope, ast.Assign) for pair in pairs(node)]
+    gradients = {name for target, value in bound if is_within(call, value) for name in _names(target)}
     for _ in range(_ROUNDS):
-        for target, value in _bound(scope):
+        for target, value in bound:
             inputs |= _names(value) if key(target) in inputs and not _reads(value, gradients) else set()
             if isinstance(target, ast.Name):
                 gradients |= {target.id} if _reads(value, gradients) and target.id not in inputs else set()
@@ -245,53 +217,34 @@ def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
 
 def _data(scope: ast.AST) -> set[str]:
     """What was made to require a gradient for the sake of the derivative alone: nothing behind it is trained."""
-    out: set[str] = set()
-    for node in walked(scope):
-        if is_method_call(node, "requires_grad_"):
-            out |= _names(node.func.value)
-        if isinstance(node, ast.Assign):
-            made = list(each(node.value, ast.Attribute, ast.keyword))
-            flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg or "") in _FLAGS for n in made)
-            ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
-            out |= {key(t) for t in ends if flagged and is_set(t)}
-            out |= {key(t.value) for t in ends if is_attribute(t, *_FLAGS)}
-    return out
-
-
-def _named(scope: ast.AST, call: ast.Call) -> set[str]:
-    """The names that a call's result gets."""
-    values = ((t, v) for t, v in _bound(scope) if is_within(call, v))
-    return {name for target, _ in values for name in _names(target)}
-
-
-def _bound(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    calls = (n for n in each(scope, ast.Call) if is_method_call(n, "requires_grad_"))
+    out = {name for n in calls for name in _names(n.func.value)}
     for node in each(scope, ast.Assign):
-        yield from pairs(node)
+        made = each(node.value, ast.Attribute, ast.keyword)
+        flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg) in _FLAGS for n in made)
+        ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
+        out |= {key(t) for t in ends if flagged and is_set(t)}
+        out |= {key(t.value) for t in ends if is_attribute(t, *_FLAGS)}
+    return out
 
 
 def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What loops and comprehensions bind, with what each of it runs over."""
     for node in each(scope, ast.For, ast.comprehension):
         for target, value in run_over(node.target, node.iter):
-            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-            yield (parts[-1] if is_method_call(value, "items") else target), value
+            yield ((elements(target) or [target])[-1] if is_method_call(value, "items") else target), value
 
 
 def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Call) -> bool:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        sides = [(node.left, node.right), (node.right, node.left)]
-    elif is_method_call(node) and node.func.attr in _ADDING and node.args:
-        sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
-    else:
-        return False
-    return any(
-        _is_one_of(start, inputs) and (_reads(change, gradients) or is_within(call, change)) for start, change in sides
-    )
-
-
-def _is_one_of(node: ast.expr, names: set[str]) -> bool:
-    node = without_subscripts(node)
-    return key(node) in names if isinstance(node, ast.Name | ast.Attribute) else False
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            sides = [(left, right), (right, left)]
+        case ast.Call(func=ast.Attribute(attr="add" | "sub", value=tensor), args=[first, *_]):
+            sides = [(tensor, node.args[-1]), (first, node.args[-1])]
+        case _:
+            return False
+    begun = (change for start, change in sides if dotted(without_subscripts(start)) in inputs)
+    return any(_reads(change, gradients) or is_within(call, change) for change in begun)
 
 
 def _names(node: ast.AST | None) -> set[str]:

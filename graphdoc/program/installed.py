@@ -14,15 +14,14 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import (
     call_at,
     class_around,
-    every_node,
     expression_at,
     frame_of,
     statement_at,
     tree,
 )
 from graphdoc.program.spans import Moment, code_at, frames, innermost_user, node_loop_of, span, where
-from graphdoc.source.module import each, is_method_call, keyword, walked
-from graphdoc.source.paths import covers, is_constant, is_set, last_word, plain_names, root_of
+from graphdoc.source.module import each, is_method_call, keyword
+from graphdoc.source.paths import called, covers, is_constant, is_set, last_word, plain_names, root_of
 from graphdoc.source.scopes import imported
 
 MOST_FILES = 40
@@ -94,12 +93,10 @@ def same_call(sources: SourceTexts, one: Deed, other: Deed) -> bool:
 
 def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
     owner, call, loop = statement_at(sources, frame), expression_at(sources, frame), node_loop_of(sources, frame)
-    if not isinstance(owner, ast.Assign) or loop is None or call is None:
-        return False
-    bound = {n.id for t in owner.targets for n in each(t, ast.Name)}
-    read = plain_names(call)
-    rebound = {n for n in each(loop, ast.Name) if is_set(n) and n.id in bound}
-    return bool(bound & read) and rebound <= {n for t in owner.targets for n in walked(t)}
+    own = {n for t in owner.targets for n in each(t, ast.Name)} if isinstance(owner, ast.Assign) else set()
+    bound = {n.id for n in own} & (plain_names(call) if call is not None else set())
+    names = {n.id for n in own}
+    return bool(bound) and loop is not None and {n for n in each(loop, ast.Name) if is_set(n) and n.id in names} <= own
 
 
 # -- what turned it on -------------------------------------------------------------------------------------------------
@@ -148,32 +145,24 @@ def _conditions(deed: Deed) -> list[str]:
         root = ast.parse(block)
     except (SyntaxError, ValueError):
         return []
-    at = number - first + 1
-    tests: list[tuple[int, ast.expr]] = []
-    for node in each(root, ast.If):
-        if any(covers(s, at) for s in node.body):
-            tests.append((node.lineno, node.test))
-    return [n for _, test in sorted(tests, key=lambda t: -t[0]) for n in _asked(test)]
+    around = [n for n in each(root, ast.If) if any(covers(s, number - first + 1) for s in n.body)]
+    return [name for n in sorted(around, key=lambda n: -n.lineno) for name in _asked(n.test)]
 
 
 def _asked(test: ast.expr) -> Iterator[str]:
     """The names of which a condition says that they are true or something."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        for value in test.values:
-            yield from _asked(value)
-    elif isinstance(test, ast.Attribute):
-        yield test.attr
-    elif isinstance(test, ast.Name):
-        yield test.id
-    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot | ast.Eq | ast.Gt | ast.NotEq):
-        yield from _asked(test.left)
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            yield from (name for part in parts for name in _asked(part))
+        case ast.Compare(left=left, ops=[ast.IsNot() | ast.Eq() | ast.Gt() | ast.NotEq(), *_]):
+            yield from _asked(left)
+        case ast.Attribute() | ast.Name():
+            yield last_word(test)
 
 
 def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
     """Where the user's code gives a thing of this name a value that is not plainly off."""
-    for node in every_node(sources, file):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in each(tree(sources, file), ast.Call):
         call = frame_of(sources, file, node)
         for k in node.keywords:
             if k.arg == name and not (isinstance(k.value, ast.Constant) and not k.value.value):
@@ -186,12 +175,9 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
     """The user's calls of what he imported from a package, where he chose its code: of a class whose method ran (on
     ``stack``), else the only one that makes an object, or the only one at all; none where several may be meant."""
     ran = {f.function.partition(".")[0] for f in stack if "." in f.function}
-    out: list[tuple[str, Frame]] = []
-    for file in list(sources)[:MOST_FILES]:
-        root = tree(sources, file)
-        for node in each(root, ast.Call):
-            if _imported(root, node, deed.package):
-                out.append((last_word(node.func), frame_of(sources, file, node)))
+    roots = ((file, tree(sources, file)) for file in list(sources)[:MOST_FILES])
+    calls = ((file, n) for file, root in roots for n in each(root, ast.Call) if _imported(root, n, deed.package))
+    out = [(called(n), frame_of(sources, file, n)) for file, n in calls]
     of_class = [f for name, f in out if name in ran]
     made = [f for name, f in out if name[:1].isupper()] or [f for _, f in out]
     return of_class or (made if len(made) == 1 else [])
@@ -229,46 +215,29 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
 
     Looked for at the place itself, then in what builds the called attribute, then by the class on the stack.
     """
-    called = _called(sources, frame) if frame is not None else None
-    if frame is None or called is None:
+    node = expression_at(sources, frame)
+    call = node if isinstance(node, ast.Call) else getattr(statement_at(sources, frame), "value", None)
+    if frame is None or not isinstance(call, ast.Call):
         return []
-    here = list(_flagged(called))
+    here = list(_flagged(call))
     if here:
         return [frame_of(sources, frame, c) for c in here]
-    name = last_word(called.func)
     found: list[Frame] = []
     for file in (frame.file, *(f for f in sources if f != frame.file)):
-        for value in _values(sources, file, name):
+        for value in _values(sources, file, called(call)) if not found else ():
             found += [frame_of(sources, file, c) for c in _flagged(value)]
-            for inner in each(value, ast.Call):
-                if isinstance(inner.func, ast.Name):
-                    found += _factory(sources, file, inner.func.id)
-        if found:
-            break
-    if not found:
-        kind = next((f.function.partition(".")[0] for f in reversed(stack) if f.function.endswith(".forward")), "")
-        for file in sources:
-            for call in _flagged(tree(sources, file)) if kind else ():
-                named = {n.attr for n in each(call, ast.Attribute)}
-                if kind in named | plain_names(call):
-                    found.append(frame_of(sources, file, call))
+            factories = (n.func.id for n in each(value, ast.Call) if isinstance(n.func, ast.Name))
+            found += [at for name in factories for at in _factory(sources, file, name)]
+    kind = next((f.function.partition(".")[0] for f in reversed(stack) if f.function.endswith(".forward")), "")
+    if kind and not found:
+        flagged = ((file, c) for file in sources for c in _flagged(tree(sources, file)))
+        of_kind = ((file, c) for file, c in flagged if kind in map(last_word, each(c, ast.Attribute, ast.Name)))
+        found = [frame_of(sources, *at) for at in of_kind]
+    # What runs a method was built by its class rather than by another one.
     ran = {f.function.partition(".")[0] for f in stack if f.user and "." in f.function}
-    unique = sorted({f.start: f for f in found}.values(), key=lambda f: _class_around(sources, f) not in ran)
+    around = {f.start: class_around(tree(sources, f.file), f.line) for f in found}
+    unique = sorted({f.start: f for f in found}.values(), key=lambda f: getattr(around[f.start], "name", "") not in ran)
     return unique if len(unique) <= MOST_FLAGS else []
-
-
-def _class_around(sources: SourceTexts, frame: Frame) -> str:
-    """The class in whose text a place lies; what runs a method was built by its class rather than by another one."""
-    around = class_around(tree(sources, frame.file), frame.line)
-    return around.name if around is not None else ""
-
-
-def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
-    node = expression_at(sources, frame)
-    if isinstance(node, ast.Call):
-        return node
-    value = getattr(statement_at(sources, frame), "value", None)
-    return value if isinstance(value, ast.Call) else None
 
 
 def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
@@ -312,11 +281,11 @@ class DroppedHook:
 def dropped_hook(extras: dict[str, Any], nodes: list[Node]) -> DroppedHook | None:
     """The first write into what the module had returned; None where its hook ran, or nothing was written."""
     told = extras.get("resharded")
-    writes = told.get("writes") if isinstance(told, dict) and not told.get("gathered", True) else None
-    first = writes[0] if isinstance(writes, list) and writes and isinstance(writes[0], dict) else None
-    node = node_with(nodes, first.get("node", -1)) if first is not None else None
-    if first is None or node is None or innermost_user(node.stack) is None or not isinstance(told, dict):
+    told = told if isinstance(told, dict) else {}
+    writes = told.get("writes") if not told.get("gathered", True) else None
+    first = writes[0] if isinstance(writes, list) and writes and isinstance(writes[0], dict) else {}
+    node = node_with(nodes, first.get("node", -1))
+    if node is None or innermost_user(node.stack) is None:
         return None
-    classes = told.get("classes")
-    name = str(told.get("module") or (classes[0] if isinstance(classes, list) and classes else "a module"))
+    name = str(told.get("module") or next(iter(told.get("classes") or ()), "a module"))
     return DroppedHook(name, innermost_user(frames(first.get("called"))), node)

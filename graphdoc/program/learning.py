@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
 from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, module_of
+from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
@@ -45,11 +46,11 @@ class Learner:
 def meant_to_learn(program: Program) -> list[Learner]:
     """The tensors that are to learn and do not require gradients, in the order in which they are made."""
     found: dict[tuple[str, int, int], Learner] = {}
-    for name, used, held in _asked(program):
-        for own, frame, value in _made(program, name, used):
-            learner = Learner(own, frame, value, used, held)
-            if _may_lack_the_flag(program, own) and not _is_whole(value, program.sources):
-                found.setdefault((frame.file, frame.line, frame.column if not own else hash(own)), learner)
+    asked = ((made, used, held) for name, used, held in _asked(program) for made in _made(program, name, used))
+    for (own, frame, value), used, held in asked:
+        if _may_lack_the_flag(program, own) and not _is_whole(value, program.sources):
+            key = (frame.file, frame.line, frame.column if not own else hash(own))
+            found.setdefault(key, Learner(own, frame, value, used, held))
     return sorted(found.values(), key=lambda one: one.frame.start)
 
 
@@ -58,17 +59,14 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
     sources = program.sources
     for optimizer in program.optimizers:
         making = made(sources, optimizer)
-        call = making.statement.value if making is not None else None
-        given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
-        if making is not None and given is not None:
-            at = making.frame(sources)
-            elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
-            yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
-    for file, node in bindings.everywhere(sources, ast.Attribute):
-        if node.attr == "grad" and paths.is_read(node):
-            name = bindings.dotted(node.value)
-            if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
-                yield name, bindings.frame_of(sources, file, node), False
+        given = making.given if making is not None else None
+        parts = paths.elements(given) or ([given] if given is not None else [])
+        yield from ((name, making.frame(sources), True) for e in parts if making and (name := bindings.dotted(e)))
+    for file in sources:
+        read = (n for n in gradients_in(bindings.tree(sources, file)) if paths.is_read(n))
+        yield from (
+            (name, bindings.frame_of(sources, file, n), False) for n in read if (name := bindings.dotted(n.value))
+        )
 
 
 def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
@@ -83,27 +81,19 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
         elif bindings.dotted(iterated):
             yield from _made(program, bindings.dotted(iterated), used)
         return
-    updated = _added_to(sources, used.file, name)
-    found = [
-        (f, v)
-        for f, v in bindings.assignments(sources, used, name)
-        if f.line not in updated and not {name, f"{name}.grad"} & {*bindings.names_in(v)}
-    ]
-    if not found:
-        given = made_input(program.evidence, name)
-        if given is not None and not given.given:
-            yield given.name, given.frame, None
-        return
-    frame, value = found[0]
-    if isinstance(value, ast.List | ast.Tuple) and _binds_alone(sources, frame):
-        yield from _elements(program, value, frame)
-        return
-    yield name, frame, bindings.frame_of(sources, frame.file, value) if _binds_alone(sources, frame) else None
-
-
-def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
-    """The lines of ``w -= …``, which bind nothing new."""
-    return {n.lineno for n in each(bindings.tree(sources, file), ast.AugAssign) if bindings.dotted(n.target) == name}
+    added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if bindings.dotted(n.target) == name)
+    updated = {n.lineno for n in added}  # by ``w -= …``, which binds nothing new
+    bound = [(f, v) for f, v in bindings.assignments(sources, used, name) if f.line not in updated]
+    found = [(f, v) for f, v in bound if not {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    given = made_input(program.evidence, name) if not found else None
+    if given is not None and not given.given:
+        yield given.name, given.frame, None
+    for frame, value in found[:1]:
+        alone = _binds_alone(sources, frame)
+        if alone and isinstance(value, ast.List | ast.Tuple):
+            yield from _elements(program, value, frame)
+        else:
+            yield name, frame, bindings.frame_of(sources, frame.file, value) if alone else None
 
 
 def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
@@ -131,18 +121,14 @@ def _may_lack_the_flag(program: Program, name: str) -> bool:
 def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
     """Whether what is made there are whole numbers, which cannot require gradients, or asks for gradients already."""
     node = expression_at(sources, value)
-    if not isinstance(node, ast.Call):
-        return False
-    whole = paths.last_word(keyword(node, "dtype")) in ("long", "int", "int64", "bool")
-    return whole or paths.is_constant(keyword(node, "requires_grad"), True)
+    kind, flag = (keyword(node, k) if isinstance(node, ast.Call) else None for k in ("dtype", "requires_grad"))
+    return paths.last_word(kind) in ("long", "int", "int64", "bool") or paths.is_constant(flag, True)
 
 
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:
     """Whether it is made by a function of torch's that takes ``requires_grad``, and by nothing behind that."""
     node = expression_at(sources, learner.value)
-    name = bindings.dotted(node.func) if isinstance(node, ast.Call) else ""
-    module, _, last = name.rpartition(".")
-    return module == "torch" and last in FACTORIES
+    return paths.called(node) in FACTORIES and bindings.text_of(node).startswith(f"torch.{paths.called(node)}(")
 
 
 # What freezes parameters: modules whose ``train()`` does it anew, statements that switch the flag, filled tables.
@@ -199,13 +185,10 @@ def switches(node: ast.AST) -> bool | None:
 def switched(statement: ast.stmt, to: bool) -> str:
     """``model.head`` of ``model.head.requires_grad_(True)`` and of the loop that does it for each of its parameters;
     empty where the statement does not switch ``requires_grad`` ``to`` this."""
-    if isinstance(statement, ast.For):
-        source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
-        if not paths.is_attribute(source, "parameters", "named_parameters"):
-            return ""
+    if isinstance(statement, ast.For) and is_method_call(statement.iter, "parameters", "named_parameters"):
         names = paths.plain_names(statement.target)
         each = any(name in names and value is to for name, value in map(flag_set, statement.body))
-        return bindings.text_of(source.value) if each else ""
+        return bindings.text_of(statement.iter.func.value) if each else ""
     name, value = flag_set(statement)
     return name if value is to else ""
 
@@ -215,11 +198,8 @@ def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
 
     What is frozen so soon was never to learn: a write before it fills a table.
     """
-    scope = bindings.scope_at(sources, at)
-    if not name:
-        return False
-    later = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and n.lineno > at.line]
-    return any(_frozen(n) == name for n in later)
+    later = (n for n in own_nodes(bindings.scope_at(sources, at)) if isinstance(n, ast.stmt) and n.lineno > at.line)
+    return bool(name) and any(_frozen(n) == name for n in later)
 
 
 def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
@@ -227,23 +207,18 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
 
     A parameter is a leaf of its own, to which no gradient of the write can come: what is written are its numbers.
     """
-    scope = bindings.scope_at(sources, at)
-    if not name:
-        return False
-    later = [n for n in own_nodes(scope) if isinstance(n, ast.Call) and n.lineno > at.line]
-    given = [bindings.argument(n, 0, "data") for n in later if paths.last_word(n.func) == "Parameter"]
-    return any(bindings.text_of(part) == name for a in given for part in each(a, ast.expr))
+    calls = (n for n in own_nodes(bindings.scope_at(sources, at)) if isinstance(n, ast.Call) and n.lineno > at.line)
+    given = (bindings.argument(n, 0, "data") for n in calls if paths.called(n) == "Parameter")
+    return bool(name) and any(bindings.text_of(part) == name for a in given for part in each(a, ast.expr))
 
 
 def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
     """The last of the statements that follow the one at ``at`` in its block and write into the same tensor; None for
     none."""
-    for block in (b for n in bindings.every_node(sources, at.file) for b in paths.blocks_of(n)):
-        for i, statement in enumerate(block):
-            if statement.lineno == at.line:
-                run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
-                return bindings.frame_of(sources, at, run[-1]) if run else None
-    return None
+    statement = bindings.statement_at(sources, at)
+    block, index = bindings.source_at(sources, at).node_block(statement) if statement is not None else ([], 0)
+    run = list(takewhile(lambda s: _writes_into(s, name), block[index + 1 :]))
+    return bindings.frame_of(sources, at, run[-1]) if run else None
 
 
 def _writes_into(statement: ast.stmt, name: str) -> bool:
@@ -269,24 +244,17 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
         if "train" not in methods:
             continue
         for statement in each(methods["train"], ast.stmt):
-            called = _own_method(statement)
-            if called in methods and any(switches(node) is False for node in walked(methods[called])):
-                init = methods.get("__init__")
-                plain = ast.unparse(statement) if not statement.value.args else ""  # type: ignore[attr-defined]
-                body = init.body if init is not None else [None]
-                once = bool(plain) and any(s is not None and ast.unparse(s) == plain for s in body)
-                yield TrainOverride(file, cls, statement, plain, body[-1], once)
+            call = paths.bare_call(statement)
+            own = methods.get(paths.called(call)) if call and bindings.text_of(call).startswith("self.") else None
+            if call is not None and own is not None and any(switches(node) is False for node in walked(own)):
+                plain = ast.unparse(statement) if not call.args else ""
+                body: list[ast.stmt] = getattr(methods.get("__init__"), "body", [])
+                once = bool(plain) and plain in map(ast.unparse, body)
+                yield TrainOverride(file, cls, statement, plain, next(reversed(body), None), once)
                 break
             if switches(statement) is False:
                 yield TrainOverride(file, cls, statement, "", None)
                 break
-
-
-def _own_method(statement: ast.stmt) -> str:
-    """``freeze`` of ``self.freeze()``."""
-    call = paths.bare_call(statement)
-    func = call.func if call is not None else None
-    return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
 
 
 # Parameters that the failing loss trained before, frozen since for another loss and not let go: by which statement.
@@ -436,20 +404,16 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
 def _is_train(statement: ast.stmt) -> bool:
     """``model.train()`` or ``model.train(True)``."""
     call = paths.bare_call(statement)
-    if not is_method_call(call, "train"):
-        return False
     mode = bindings.argument(call, 0, "mode")
-    return mode is None or paths.is_constant(mode, True)
+    return is_method_call(call, "train") and (mode is None or paths.is_constant(mode, True))
 
 
 def _switching_off(sources: SourceTexts) -> Iterator[Frame]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
-    for file, node in bindings.everywhere(sources):
-        if isinstance(node, ast.Assign):
-            named = any(paths.is_attribute(t, "requires_grad") for t in node.targets)
-        else:
-            call = paths.bare_call(node)
-            named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
+    for file, node in bindings.everywhere(sources, ast.Assign, ast.Expr):
+        call = paths.bare_call(node)
+        named = any(paths.is_attribute(t, "requires_grad") for t in getattr(node, "targets", ()))
+        named = named or (call is not None and paths.is_attribute(call.func, "requires_grad_", "setattr"))
         if named and switches(node) is not True:
             yield bindings.frame_of(sources, file, node)
 
@@ -472,24 +436,21 @@ def unfrozen_behind(
     scope = bindings.scope_around(root, making.statement.lineno)
     late = [n for n in each(scope, ast.stmt) if n.lineno > making.statement.lineno and switches(n) is True]
     found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
-    if found is None:
-        return None
-    at = bindings.frame_of(sources, making.file, making.statement)
-    return at, bindings.frame_of(sources, making.file, found)
+    return (making.frame(sources), bindings.frame_of(sources, making.file, found)) if found is not None else None
 
 
 def taken_by_flag(sources: SourceTexts, making: Made) -> str:
     """The module of which an optimizer was given all parameters that required gradients; empty where a further
     condition chooses among them, or the program adds others later on."""
-    value = making.statement.value
-    given = bindings.argument(value, 0, "params") if isinstance(value, ast.Call) else None
+    given = making.given
     if isinstance(given, ast.Name):
         scope = bindings.scope_around(bindings.tree(sources, making.file), making.statement.lineno)
         given = paths.only(values_of(scope, given.id))
-    if isinstance(given, ast.Call) and bindings.text_of(given.func) == "list" and given.args:
-        given = given.args[0]
-    if isinstance(given, ast.ListComp):
-        given = ast.GeneratorExp(given.elt, given.generators)
+    match given:
+        case ast.Call(func=ast.Name(id="list"), args=[inner, *_]):
+            given = inner
+        case ast.ListComp(elt=entry, generators=over):
+            given = ast.GeneratorExp(entry, over)
     module, tests = module_of(given) if given is not None else ("", [])
     adds = any(is_method_call(n, "add_param_group") for _, n in bindings.everywhere(sources, ast.Call))
     return module if len(tests) == 1 and asks_for_gradient(tests[0]) and not adds else ""
@@ -498,11 +459,6 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
     """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
     whose, _ = flag_set(node)
-    return any(name.startswith(whose + ".") for name in parameters) or any(
-        node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
-        for n in each(scope, ast.For)
-    )
-
-
-def _lists_parameters(node: ast.expr) -> bool:
-    return any(is_method_call(n, "parameters", "named_parameters") for n in each(node, ast.Call))
+    loops = (n for n in each(scope, ast.For) if node in n.body and whose in bindings.names_in(n.target))
+    over = (is_method_call(c, "parameters", "named_parameters") for n in loops for c in each(n.iter, ast.Call))
+    return any(name.startswith(whose + ".") for name in parameters) or any(over)

@@ -12,8 +12,8 @@ from graphdoc.evidence import Cut, Frame, Node, SourceTexts
 from graphdoc.program.bindings import argument, assignments, call_at, dotted, frame_of, text_of, tree
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
-from graphdoc.source.module import walked
-from graphdoc.source.paths import is_attribute
+from graphdoc.source.module import each, walked
+from graphdoc.source.paths import called, is_attribute, is_name, plain_names
 from graphdoc.source.scopes import imported, names_bound
 
 if TYPE_CHECKING:
@@ -32,13 +32,9 @@ def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
         known, own = imported(root), names_bound(root)
         for node in _called(root):
             first, _, rest = text_of(node.func if isinstance(node, ast.Call) else node).partition(".")
-            if first in known:
-                whole = f"{known[first]}.{rest}".rstrip(".")
-                is_torchs = whole.split(".")[0] == "torch"
-            else:
-                whole = rest or first
-                is_torchs = first not in own and not hasattr(builtins, first)
-            if is_torchs and whole.rpartition(".")[2] in names:
+            unbound = first not in known and first not in own and not hasattr(builtins, first)
+            whole = f"{known.get(first, first)}.{rest}".rstrip(".")
+            if (unbound or known.get(first, "").split(".")[0] == "torch") and whole.rpartition(".")[2] in names:
                 found.append(frame_of(sources, file, node))
     return found
 
@@ -57,12 +53,10 @@ def unread_by_transforms(sources: SourceTexts) -> list[Frame]:
     found: list[Frame] = []
     for call in library_calls(sources, "grad", "grad_and_value"):
         given = argument(call_at(sources, call), 0, "func")
-        for node in walked(tree(sources, call.file)):
-            named = isinstance(node, ast.FunctionDef) and isinstance(given, ast.Name) and node.name == given.id
-            if (not named and node is not given) or not isinstance(node, ast.FunctionDef | ast.Lambda):
-                continue
+        for node in each(tree(sources, call.file), ast.FunctionDef, ast.Lambda):
+            meant = node is given or (isinstance(node, ast.FunctionDef) and is_name(given, node.name))
             taken = [*node.args.posonlyargs, *node.args.args]
-            if taken and not any(isinstance(n, ast.Name) and n.id == taken[0].arg for n in walked(node)):
+            if meant and taken and taken[0].arg not in plain_names(node):
                 found.append(frame_of(sources, call.file, node))
     return found
 
@@ -113,7 +107,7 @@ def ran_inside(nodes: list[Node]) -> set[tuple[str, str]]:
 
 def in_checkpoint(stack: Sequence[Frame]) -> bool:
     """Whether a stack passes through ``torch.utils.checkpoint``."""
-    return any(_is_checkpoints(f) for f in stack)
+    return any(map(_is_checkpoints, stack))
 
 
 def by_checkpoint(cut: Cut) -> bool:
@@ -160,9 +154,6 @@ def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr, depth: int) -> 
     if is_attribute(node, "module"):
         return dotted(node.value)
     if isinstance(node, ast.Call):
-        name = dotted(node.func).rpartition(".")[2]
-        return dotted(node.args[0]) if name.startswith("unwrap") and len(node.args) == 1 else ""
-    if isinstance(node, ast.Name) and depth:
-        bound = assignments(sources, frame, node.id)
-        return _wrapped(sources, bound[0][0], bound[0][1], depth - 1) if len(bound) == 1 else ""
-    return ""
+        return dotted(node.args[0]) if called(node).startswith("unwrap") and len(node.args) == 1 else ""
+    bound = assignments(sources, frame, node.id) if isinstance(node, ast.Name) and depth else []
+    return _wrapped(sources, *bound[0], depth - 1) if len(bound) == 1 else ""

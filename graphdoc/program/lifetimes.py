@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise, takewhile
 from typing import TypeVar
 
 from graphdoc.evidence import Event, Evidence, Holder, Node
 from graphdoc.program import rounds
-from graphdoc.program.calls_in_order import Journal, Site, only_heads_stepped, site
+from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal, Site, only_heads_stepped, site
 from graphdoc.program.carried_names import Carried, grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.custom_functions import runs_backward
-from graphdoc.program.spans import innermost_user, user_line
+from graphdoc.program.spans import user_line
 from graphdoc.program.writers import without_step
 
 _Answer = TypeVar("_Answer")
@@ -43,11 +44,9 @@ class TwoCalls:
         carries: list[Carried],
         meant: frozenset[str] | None,
     ) -> None:
-        self._evidence, self.sources = evidence, evidence.sources
-        self.journal = journal
+        self._evidence, self.sources, self.journal = evidence, evidence.sources, journal
         self.failing, self.freeing = failing, freeing
-        self._crossing = carries
-        self._meant = meant
+        self._crossing, self._meant = carries, meant
         self._all_behind = {name for c in carries for name in c.behind}
         self.fresh = set(evidence.fresh_reaches)
         """The parameters that the failing loss reaches by what was made since."""
@@ -60,9 +59,8 @@ class TwoCalls:
     @cached_property
     def works_for(self) -> tuple[frozenset[int], frozenset[int]]:
         """The optimizers that the earlier call and the failing one work for; empty where they are not known."""
-        if self.calls is None:
-            return frozenset(), frozenset()
-        return self.journal.works_for(self.calls[0]), self.journal.works_for(self.calls[1])
+        first, second = (self.journal.works_for(c) for c in self.calls) if self.calls else (frozenset(), frozenset())
+        return first, second
 
     @cached_property
     def owners(self) -> frozenset[int]:
@@ -73,10 +71,7 @@ class TwoCalls:
     def same_line(self) -> bool:
         """Whether both calls were made at one place, reached in the same way; a step may call its closure from several
         lines of its own."""
-        if self.calls is None:
-            return False
-        first, second = (site(without_step(c.stack)) for c in self.calls)
-        return first == second
+        return self.calls is not None and len({site(without_step(c.stack)) for c in self.calls}) == 1
 
     @property
     def of_one_node(self) -> bool:
@@ -109,13 +104,9 @@ class TwoCalls:
     @cached_property
     def reached_beside(self) -> set[str]:
         """The parameters into which other calls have sent gradient for the step that the failing call is to add to."""
-        out: set[str] = set()
-        for e in self.journal.before(self.failing) if self.failing is not None else ():
-            if e.kind in ("step", "zero_grad"):
-                break
-            if e.kind == "backward" and not e.failed:
-                out |= set(self.journal.reaches(e))
-        return out
+        before = self.journal.before(self.failing) if self.failing is not None else iter(())
+        since = takewhile(lambda e: e.kind not in ("step", "zero_grad"), before)
+        return {n for e in since if e.kind == "backward" and not e.failed for n in self.journal.reaches(e)}
 
     @cached_property
     def stepped(self) -> bool:
@@ -131,9 +122,7 @@ class TwoCalls:
     def inner(self) -> bool:
         """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
         first = self.calls[0] if self.calls is not None else None
-        if first is None or first.kind != "grad" or first.retain_graph:
-            return False
-        return not self.stepped
+        return first is not None and first.kind == "grad" and not first.retain_graph and not self.stepped
 
     @cached_property
     def gathering_since(self) -> set[int]:
@@ -150,9 +139,7 @@ class TwoCalls:
     @cached_property
     def only_heads_stepped(self) -> bool:
         """Whether the steps between the two calls touch nothing that both losses reach."""
-        if self.calls is None:
-            return False
-        return only_heads_stepped(self.journal, self._evidence.reaches, *self.calls)
+        return self.calls is not None and only_heads_stepped(self.journal, self._evidence.reaches, *self.calls)
 
     @cached_property
     def held_by_second(self) -> bool:
@@ -188,16 +175,13 @@ class TwoCalls:
     @cached_property
     def cleared_between(self) -> bool:
         """Whether what the earlier call gave to what both share is cleared before the later one, and before a step."""
-        return (
-            self.failing is not None and self.one_step and bool(self.journal.zeroed_before(self.failing) & self.owners)
-        )
+        failing = self.failing if self.one_step else None
+        return failing is not None and bool(self.journal.zeroed_before(failing) & self.owners)
 
     @cached_property
     def for_different_optimizers(self) -> bool:
         """Whether the failing call works for other optimizers than those that stepped after the earlier one."""
-        if self.calls is None:
-            return False
-        mine, theirs = self.works_for[1], self.journal.steps_after(self.calls[0])
+        mine, theirs = self.works_for[1], self.journal.steps_after(self.calls[0]) if self.calls else set()
         return bool(mine and theirs) and not mine & theirs
 
 
@@ -253,14 +237,10 @@ class EarlierTerms(TwoCalls):
     def counts_again(self) -> bool:
         """Whether the failing loss has terms that other lines have differentiated for the same step: each would count
         twice. A sum that grew beside those calls is told by its growth."""
-        if (
-            self.same_line
-            or not self._takers
-            or any(n is not None and grows(self._evidence.sources, n) for n in self._takers)
-        ):
-            return False
+        growing = any(n is not None and grows(self._evidence.sources, n) for n in self._takers)
         calls = [*self.earlier_calls, *(self.calls or ())]
-        return self.calm and self.journal.steps_between(calls[0], calls[-1]) == frozenset()
+        apart = self._takers and not self.same_line and not growing and self.calm
+        return bool(apart) and self.journal.steps_between(calls[0], calls[-1]) == frozenset()
 
     @cached_property
     def earlier_calls(self) -> list[Event]:
@@ -377,10 +357,8 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _kept_since_first_use(self) -> bool:
         """Whether the function that made each of the values has run again and taken it as it was."""
-        freeing = self.freeing
-        if freeing is None or not self._crossing:
-            return False
-        return all(rounds.kept_since_first_use(c, freeing) for c in self._crossing)
+        freeing = self.freeing if self._crossing else None
+        return freeing is not None and all(rounds.kept_since_first_use(c, freeing) for c in self._crossing)
 
     @cached_property
     def kept_by_package(self) -> bool:
@@ -397,10 +375,11 @@ class OlderValues(EarlierTerms):
     def _each_round_makes_one(self) -> bool:
         """Whether the failing round has made such values too, and what it took instead was kept from an earlier one,
         whose call has used it up."""
-        sources, failing = self._evidence.sources, self.failing
-        if self._evidence.stale or failing is None or not self._crossing:
-            return False  # what is written to since, nothing need have used before
-        return all(rounds.made_each_round(sources, c.made, failing) for c in self._crossing)
+        # What is written to since, nothing need have used before.
+        failing = self.failing if self._crossing and not self._evidence.stale else None
+        return failing is not None and all(
+            rounds.made_each_round(self.sources, c.made, failing) for c in self._crossing
+        )
 
     @cached_property
     def _stored_rounds_ago(self) -> bool:
@@ -408,10 +387,10 @@ class OlderValues(EarlierTerms):
         values, and a store kept this one."""
         if self.calls is None or not self._in_store or self._evidence.stale:
             return False
-        (freeing, failing), sources = self.calls, self._evidence.sources
+        freeing, failing = self.calls
         passed = any(site(e.stack) == site(freeing.stack) for e in self.journal.between(*self.calls))
-        passed = passed and rounds.in_loop_of(sources, freeing, failing)
-        return passed and any(rounds.made_each_round(sources, c.made, freeing) for c in self._crossing)
+        passed = passed and rounds.in_loop_of(self.sources, freeing, failing)
+        return passed and any(rounds.made_each_round(self.sources, c.made, freeing) for c in self._crossing)
 
     @cached_property
     def asks_for_it(self) -> bool:
@@ -422,26 +401,23 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _foreign(self) -> bool:
         """Whether the failing call is known to train nothing of what lies behind."""
-        if self._meant is None or self.asks_for_it:
-            return False
-        return bool(self._all_behind) and not self._all_behind & self._meant
+        known = self._meant is not None and not self.asks_for_it and bool(self._all_behind)
+        return known and not self._all_behind & (self._meant or frozenset())
 
     @cached_property
     def _in_turn(self) -> bool:
         """Whether the same line runs backward for one optimizer after the other, each of which owns a part of what
         lies behind."""
-        if not self.same_line or not self.for_different_optimizers or self.calls is None:
-            return False
-        return bool(self.owners & self.works_for[1]) and bool(self.owners & self.journal.steps_after(self.calls[0]))
+        theirs = self.journal.steps_after(self.calls[0]) if self.calls and self.for_different_optimizers else set()
+        return self.same_line and bool(self.owners & self.works_for[1]) and bool(self.owners & theirs)
 
     @cached_property
     def made_before_all(self) -> bool:
         """Whether the values were made before the first backward call of the run, or the first from the failing one's
         line: an earlier training has nothing to do with them."""
-        makers = [c.made for c in self._crossing]
-        here = innermost_user(self.failing.stack) if self.failing is not None else None
-        calls = (e for e in self._evidence.events if e.kind in ("backward", "grad"))
-        began = next((e.sequence for e in calls if here is not None and innermost_user(e.stack) == here), 0)
+        makers, here = [c.made for c in self._crossing], user_line(self.failing)
+        calls = (e for e in self._evidence.events if e.kind in DIFFERENTIATING)
+        began = next((e.sequence for e in calls if here is not None and user_line(e) == here), 0)
         return bool(makers) and all(n.epoch == 0 or 0 <= n.sequence < began for n in makers)
 
     @cached_property
@@ -484,12 +460,9 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _one_of_a_list(self) -> bool:
         """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
-        for c in self._crossing:
-            mine = site(c.made.stack)
-            alike = [t for t in self._evidence.held_tensors if mine and site(t.made) == mine]
-            if _in_several_places(h for t in alike for h in t.holders if kept_list(h)):
-                return True
-        return False
+        sites = {site(c.made.stack) for c in self._crossing} - {()}
+        alike = ([t for t in self._evidence.held_tensors if site(t.made) == mine] for mine in sites)
+        return any(_in_several_places(h for t in found for h in t.holders if kept_list(h)) for found in alike)
 
     @cached_property
     def _left_a_list(self) -> bool:
@@ -506,11 +479,9 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _only_the_root_is_fresh(self) -> bool:
         """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
-        call = user_line(self.failing)
-        if call is None or self.fresh:
-            return False
+        call = user_line(self.failing) if not self.fresh else None
         taking = [user_line(c.taken) for c in self._crossing]
-        return all(f is not None and f.in_function_of(call) and f.on_lines_of(call) for f in taking)
+        return call is not None and all(f and f.in_function_of(call) and f.on_lines_of(call) for f in taking)
 
 
 def _in_several_places(holders: Iterable[Holder]) -> bool:
@@ -523,7 +494,5 @@ def _in_several_places(holders: Iterable[Holder]) -> bool:
 
 def kept_list(holder: Holder) -> str:
     """The name of the list or deque that a tensor is held in, itself or in a field of an entry; empty for none."""
-    for i, step in enumerate(holder.steps):
-        if step.kind == "index" and i and holder.steps[i - 1].type in ("list", "deque"):
-            return holder.steps[i - 1].key
-    return ""
+    lists = (a for a, b in pairwise(holder.steps) if b.kind == "index" and a.type in ("list", "deque"))
+    return next((step.key for step in lists), "")

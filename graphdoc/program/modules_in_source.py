@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.source.module import is_method_call, walked
-from graphdoc.source.paths import entries_of, is_name, last_word, only, pairs, sole_target
+from graphdoc.source.module import given_to, is_method_call, walked
+from graphdoc.source.paths import called, elements, entries_of, is_name, only, pairs, sole_target
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
@@ -42,7 +42,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
             break
         value, parts = _entry(values[0], parts[1:])
         made = here[0], value
-        here = only([(f, n) for f, n in classes if isinstance(value, ast.Call) and n.name == last_word(value.func)])
+        here = only([(f, n) for f, n in classes if n.name == called(value)])
     return bindings.frame_of(sources, *made) if made is not None else None
 
 
@@ -59,17 +59,16 @@ def _entry(value: ast.expr, parts: Sequence[str]) -> tuple[ast.expr, list[str]]:
     left = list(parts)
     while left and isinstance(value, ast.Call):
         inner = only(value.args)
-        entries = inner.elts if isinstance(inner, ast.List | ast.Tuple) else value.args
-        if last_word(value.func) == "ModuleDict" and isinstance(inner, ast.Dict):
-            keys = [k.value if isinstance(k, ast.Constant) else None for k in inner.keys]
-            found = inner.values[keys.index(left[0])] if left[0] in keys else None
-        elif last_word(value.func) in ("Sequential", "ModuleList", "ParameterList") and left[0].isdigit():
-            found = entries[int(left[0])] if int(left[0]) < len(entries) else None
-        else:
+        entries = elements(inner) or value.args
+        found: dict[object, ast.expr] = {}
+        if called(value) == "ModuleDict" and isinstance(inner, ast.Dict):
+            found = {k.value: v for k, v in zip(inner.keys, inner.values, strict=True) if isinstance(k, ast.Constant)}
+        elif called(value) in ("Sequential", "ModuleList", "ParameterList"):
+            found = {str(i): e for i, e in enumerate(entries)}
+        entry = found.get(left[0])
+        if not isinstance(entry, ast.Call) or any(isinstance(e, ast.Starred) for e in entries):
             break
-        if not isinstance(found, ast.Call) or any(isinstance(e, ast.Starred) for e in entries):
-            break
-        value, left = found, left[1:]
+        value, left = entry, left[1:]
     return value, left
 
 
@@ -82,19 +81,15 @@ _ALL_OF_THEM = frozenset({"children", "named_children", "_modules", "modules", "
 def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None:
     """The part of the model that a parameter belongs to (``director`` of ``model.director.weight``), and the one
     statement that builds it, where no code of the program names it again; None where that cannot be told."""
-    nodes = list(bindings.everywhere(sources))
-    named = [(file, n) for file, n in nodes if isinstance(n, ast.Attribute)]
-    if any(n.attr in _ALL_OF_THEM for _, n in named):
-        return None
-    words = {n.value for _, n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-    for part in reversed(parameter.split(".")[1:-1]):
-        if not part.isidentifier() or part in words:
-            continue
-        uses = [n for _, n in named if n.attr == part]
-        assigned = ((file, n, sole_target(n)) for file, n in nodes if isinstance(n, ast.Assign))
-        built = [(file, n) for file, n, target in assigned if any(target is u for u in uses)]
-        if len(uses) == 1 and len(built) == 1:
-            return part, bindings.frame_of(sources, *built[0])
+    named = [n for _, n in bindings.everywhere(sources, ast.Attribute)]
+    words = {n.value for _, n in bindings.everywhere(sources, ast.Constant) if isinstance(n.value, str)}
+    whole = any(n.attr in _ALL_OF_THEM for n in named)
+    for part in (p for p in reversed(parameter.split(".")[1:-1]) if p.isidentifier() and p not in words and not whole):
+        use = only([n for n in named if n.attr == part])
+        assigned = bindings.everywhere(sources, ast.Assign)
+        built = next((at for at in assigned if use is not None and sole_target(at[1]) is use), None)
+        if built is not None:
+            return part, bindings.frame_of(sources, *built)
     return None
 
 
@@ -128,26 +123,19 @@ def written_into(owner: ast.ClassDef, attribute: str, value: ast.expr, depth: in
     """
     if depth < 2:
         return []
-    found = _below(value, 0, depth)
-    for node in walked(owner):
-        if found is None:
-            return None
-        more = _added(node, attribute, depth)
-        found = None if more is None else found + more
-    return found if found else None
+    found = [_below(value, 0, depth), *(_added(node, attribute, depth) for node in walked(owner))]
+    known = [levels for levels in found if levels is not None]
+    return [level for levels in known for level in levels] or None if len(known) == len(found) else None
 
 
 def _added(node: ast.AST, attribute: str, depth: int) -> _Levels | None:
     """What this statement or call puts into the container, or into one of those in it."""
     if is_method_call(node):
         level = _level(node.func.value, attribute)
-        at = {**_ADDING, **_ADDING_MANY}.get(node.func.attr)
+        at, adds = {**_ADDING, **_ADDING_MANY}.get(node.func.attr), node.func.attr in _ADDING
         if level is None or at is None:
             return []
-        if len(node.args) <= at:
-            return None
-        adds = node.func.attr in _ADDING
-        return (_made if adds else _below)(node.args[at], level + adds, depth)
+        return (_made if adds else _below)(node.args[at], level + adds, depth) if at < len(node.args) else None
     if isinstance(node, ast.Assign):
         levels = [level for t in node.targets if (level := _level(t, attribute))]
         return _made(node.value, levels[0], depth) if levels else []
@@ -176,17 +164,12 @@ def _made(value: ast.expr, level: int, depth: int) -> _Levels | None:
 
 def _below(value: ast.expr, level: int, depth: int) -> _Levels | None:
     """The containers that are written inside this one."""
-    if level + 1 >= depth:
-        return []
-    if isinstance(value, ast.Call) and not value.args and not value.keywords:
+    if level + 1 >= depth or (isinstance(value, ast.Call) and not given_to(value)):
         return []  # an empty one
-    if not isinstance(value, _Display | ast.IfExp):
-        return None
-    found: _Levels = []
-    either = isinstance(value, ast.IfExp)
-    for item in [value.body, value.orelse] if isinstance(value, ast.IfExp) else entries_of(value):
-        inner = _below(item, level, depth) if either else _made(item, level + 1, depth)
-        if inner is None:
-            return None
-        found += inner
-    return found
+    if isinstance(value, ast.IfExp):
+        inner = [_below(side, level, depth) for side in (value.body, value.orelse)]
+    else:
+        inner = [_made(entry, level + 1, depth) for entry in entries_of(value)]
+    known = [levels for levels in inner if levels is not None]
+    whole = isinstance(value, _Display | ast.IfExp) and len(known) == len(inner)
+    return [found for levels in known for found in levels] if whole else None

@@ -17,8 +17,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
-from graphdoc.source.module import Source, each, is_method_call, values_of
-from graphdoc.source.paths import is_read, last_word, plain_names, targets_of
+from graphdoc.source.module import Source, each, has, is_method_call, values_of
+from graphdoc.source.paths import is_read, last_word, only, plain_names, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -78,35 +78,31 @@ def bound_anew(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -
     used; and the name."""
     for frame in reversed([f for f in made if f.user][shared_levels(made, backward) :]):
         source, node = source_at(sources, frame), statement_at(sources, frame)
-        loop = source.node_loop(node) if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not isinstance(loop, ast.For) or node not in loop.body or not isinstance(target, ast.Name):
+        target = sole_target(node)
+        loop = source.node_loop(node) if node is not None and isinstance(target, ast.Name) else None
+        if not isinstance(loop, ast.For) or node not in loop.body or has(loop, ast.Break, ast.Return):
             continue
-        ends = next(each(loop, ast.Break, ast.Return), None) is not None
-        if not ends and not reads(loop, target.id) and is_read_later(source, node, target.id):
-            return frame, target.id
+        name = last_word(target)
+        if not reads(loop, name) and is_read_later(source, node, name):
+            return frame, name
     return None
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
     """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
     empty. A name that begins with an underscore says itself that nobody does."""
-    source = source_at(sources, frame)
-    node = statement_at(sources, frame)
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        return ""
-    name = node.targets[0].id
-    return name if isinstance(node.value, ast.Call) and is_unread(source, node, name) else ""
+    source, node = source_at(sources, frame), statement_at(sources, frame)
+    target = sole_target(node)
+    unread = isinstance(target, ast.Name) and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    return last_word(target) if unread and node and is_unread(source, node, last_word(target)) else ""
 
 
 def is_unread(source: Source, node: ast.stmt, name: str) -> bool:
     """Whether nothing ever reads what a statement binds to a local name."""
     root = source.node_function(node) or source.tree
-    if name.startswith("_") or any(reads(root, word) for word in ("locals", "vars", "globals")):
-        return False
-    if any(name in n.names for n in each(root, ast.Global, ast.Nonlocal)) or name in plain_names(root, ast.Del):
-        return False
-    return not is_read_later(source, node, name)
+    by_name = any(reads(root, word) for word in ("locals", "vars", "globals")) or name in plain_names(root, ast.Del)
+    outer = any(name in n.names for n in each(root, ast.Global, ast.Nonlocal))
+    return not (name.startswith("_") or by_name or outer or is_read_later(source, node, name))
 
 
 _NUMBERS = {"item", "detach", "data", "cpu", "numpy", "tolist"}
@@ -168,14 +164,11 @@ def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     found: list[Frame] = []
     for file in sources:
         root = tree(sources, file)
-        called = {id(n.func) for n in each(root, ast.Call)}
-        chains = [n for n in each(root, ast.Attribute) if id(n) not in called]
-        inner = {id(n.value) for n in chains}
-        for node in chains:
-            if id(node) in inner:
-                continue
-            if f".{attribute}." in f"{text_of(node)}." and not text_of(node).endswith(f".{attribute}"):
-                found.append(frame_of(sources, file, node))
+        functions = {n.func for n in each(root, ast.Call)}
+        chains = [n for n in each(root, ast.Attribute) if n not in functions]
+        inner = {n.value for n in chains}
+        outer = (n for n in chains if n not in inner and n.attr != attribute)
+        found += [frame_of(sources, file, n) for n in outer if f".{attribute}." in f"{text_of(n)}."]
     return found
 
 
@@ -211,5 +204,4 @@ def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame
                 mine = (o for o in asked if all(f".{last_word(o)}." in f".{name}" for name in names))
                 owner = next(mine, None)
                 found.append((owner is not None, frame_of(sources, file, node), node, text_of(owner or asked[0])))
-    best = [f[1:] for f in found if f[0]][:1] or [f[1:] for f in found]
-    return best[0] if len(best) == 1 else None
+    return only([f[1:] for f in found if f[0]][:1] or [f[1:] for f in found])

@@ -11,8 +11,8 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
 from graphdoc.program.spans import innermost_at
-from graphdoc.source.module import Source, given_to, is_method_call, values_of
-from graphdoc.source.paths import is_set, last_word, only
+from graphdoc.source.module import given_to, is_method_call, receiver_of, values_of
+from graphdoc.source.paths import called, is_set, last_word, only
 from graphdoc.source.scopes import is_torchs
 
 LOG = "nan-log-of-zero"
@@ -219,31 +219,23 @@ def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
 
     None where the expression at this place takes none, or several.
     """
-    node = expression_at(sources, frame)
-    if frame is None or node is None:
-        return None
+    node, handed = expression_at(sources, frame), False
+    masks: list[ast.expr] = []
     if isinstance(node, ast.Subscript) and is_set(node):
-        return _mask(sources, frame, node.slice)
-    if not isinstance(node, ast.Call):
+        masks = [node.slice]
+    elif isinstance(node, ast.Call) and called(node) in (*_FILLS, "where"):
+        # ``torch.masked_fill(x, mask, v)`` fills its first argument.
+        filled = (
+            called(node) != "where" and is_method_call(node) and is_torchs(source_at(sources, frame), node.func.value)
+        )
+        masks = node.args[filled : filled + 1]
+    elif isinstance(node, ast.Call):
+        given = [k.value for k in node.keywords if k.arg is not None and k.arg.endswith("mask")]
+        masks, handed = [v for v in given if not isinstance(v, ast.Constant)], True
+    mask = only(masks)
+    if frame is None or mask is None:
         return None
-    name = last_word(node.func)
-    if name in _FILLS or name == "where":
-        source = source_at(sources, frame)
-        first = [a for a in node.args if not _holds_filled(source, node, a)]
-        return _mask(sources, frame, first[0]) if first else None
-    given = [k.value for k in node.keywords if k.arg is not None and k.arg.endswith("mask")]
-    given = [v for v in given if not isinstance(v, ast.Constant)]
-    return _mask(sources, frame, given[0], handed=True) if len(given) == 1 else None
-
-
-def _holds_filled(source: Source, node: ast.Call, argument: ast.expr) -> bool:
-    """Whether it is what ``torch.masked_fill(x, mask, v)`` fills: its first argument."""
-    of_torch = is_method_call(node) and is_torchs(source, node.func.value)
-    return of_torch and last_word(node.func) in _FILLS and argument is node.args[0]
-
-
-def _mask(sources: SourceTexts, frame: Frame, node: ast.expr, handed: bool = False) -> Mask:
-    return Mask(bindings.text_of(node), bindings.frame_of(sources, frame.file, node), handed)
+    return Mask(bindings.text_of(mask), bindings.frame_of(sources, frame.file, mask), handed)
 
 
 # Where the source gives numbers fewer bits: a model that is turned into 16 bits.
@@ -262,7 +254,7 @@ def shortened(sources: SourceTexts, names: Iterable[str]) -> Frame | None:
         for file, statement in bindings.everywhere(sources, ast.Assign, ast.Expr)
         if isinstance(statement.value, ast.Call)
         for call in _turning(sources, file, statement.value)
-        if not holders.isdisjoint(_bound(statement) | _receiver(call))
+        if not holders.isdisjoint((last_word(receiver_of(call)), *map(last_word, getattr(statement, "targets", ()))))
     ]
     return only(found)
 
@@ -272,11 +264,10 @@ def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]
     out: list[ast.Call] = []
     call: ast.expr = value
     while isinstance(call, ast.Call):
-        given = given_to(call)
         name = call.func.attr if is_method_call(call) else ""
-        asked = name in SHORT and name in _TURNS
         named = [k.value for k in call.keywords if k.arg is not None and k.arg.endswith("dtype")]
-        if asked or any(_says(sources, file, a) for a in (given if name in _TURNS else named)):
+        given = given_to(call) if name in _TURNS else named
+        if name in SHORT & _TURNS or any(_says(sources, file, a) for a in given):
             out = [call]
         call = call.func.value if is_method_call(call) else call.func
     return out
@@ -285,23 +276,7 @@ def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]
 def _says(sources: SourceTexts, file: str, given: ast.expr) -> bool:
     """Whether an argument is a format of 16 bits, a name that is bound to nothing else, or called a ``dtype``: what
     was turned has 16 bits."""
-    name = bindings.dotted(given)
-    last = name.rpartition(".")[2]
-    if last in SHORT or last.endswith("dtype"):
-        return True
-    root = bindings.tree(sources, file)
-    if not isinstance(given, ast.Name):
-        return False
-    bound = values_of(root, name)
-    return bool(bound) and all(bindings.dotted(v).rpartition(".")[2] in SHORT for v in bound)
-
-
-def _bound(statement: ast.Assign | ast.Expr) -> set[str]:
-    """The last part of each name that the statement binds."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return {bindings.text_of(t).rpartition(".")[2] for t in targets}
-
-
-def _receiver(call: ast.Call) -> set[str]:
-    """The last part of the name that a method is called on."""
-    return {bindings.dotted(call.func.value).rpartition(".")[2]} if is_method_call(call) else set()
+    last = last_word(given)
+    bound = values_of(bindings.tree(sources, file), last) if isinstance(given, ast.Name) else []
+    named = last in SHORT or last.endswith("dtype")
+    return named or (bool(bound) and all(last_word(v) in SHORT for v in bound))

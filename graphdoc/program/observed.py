@@ -35,8 +35,8 @@ from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
-from graphdoc.source.module import Loop, each, is_method_call, walked
-from graphdoc.source.paths import covers, is_read, last_word, pairs, same, without_subscripts
+from graphdoc.source.module import each
+from graphdoc.source.paths import called, covers, is_read, last_word, only, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
 
@@ -46,14 +46,13 @@ def kept_behind_call(run: Evidence, carry: OlderEdge, failing: Event | None) -> 
     ``backward()``), that of the name, attribute or entry which goes on to the next round instead, with no node that
     takes it up there."""
     taking = run.node(carry.consumer)
-    calls = user_frames(failing.stack) if failing is not None else []
-    call = next((f for f in calls if taking is not None and in_function(taking.stack, f) is not None), None)
-    at = in_function(taking.stack, call) if taking is not None and call is not None else None
+    calls = user_frames(failing.stack) if failing is not None and taking is not None else []
+    met = ((f, in_function(taking.stack, f)) for f in calls if taking is not None)
+    call, at = next((pair for pair in met if pair[1] is not None), (None, None))
     if taking is None or call is None or at is None or at.line <= call.line:
         return carry
-    if in_function(taking.stack[::-1], call) is not at:
-        return carry
-    within = [f for f in taking.stack[taking.stack.index(at) :] if f.user]
+    alone = in_function(taking.stack[::-1], call) is at
+    within = [f for f in taking.stack[taking.stack.index(at) :] if f.user and alone]
     holder = next((h for f in within if (h := _goes_on(run.sources, f, call, at)) is not None), None)
     if holder is None or any(kept_name(h) == kept_name(holder) for h in carry.tensor.holders):
         return carry
@@ -65,35 +64,24 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     """What the statement at a frame binds, where the next round reads it: a name in the loop around the call and before
     it, an attribute or an entry in any code but what follows the call at once. ``at`` is the line behind the call."""
     statement = next(iter(statements_at(sources, frame)[-1:]), None)
-    target, value = _bound_at(statement, frame)
+    bound = pairs(statement) if isinstance(statement, ast.Assign) else []
+    bound = [(t, v) for t, v in bound if not isinstance(t, ast.Tuple | ast.List)]
+    spot = (frame.line, frame.column)
+    here = [(t, v) for t, v in bound if any((n.lineno, n.col_offset + 1) == spot for n in each(v, ast.expr))]
+    target, value = only(bound) or only(here) or (None, None)
     loop = node_loop_of(sources, call)
     steps = _steps(target) if target is not None else []
-    if not steps or (loop is not None and not covers(loop, at.line)):
+    # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it.
+    itself = any(target is not None and same(n, target) for n in each(value, ast.expr))
+    if target is None or not steps or itself or (loop is not None and not covers(loop, at.line)):
         return None
-    if target is None or value is None or any(same(n, target) for n in each(value, ast.expr)):
-        return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
     word = last_word(without_subscripts(target))
-    if len(steps) == 1:
-        if frame is not at or loop is None or not any(n.lineno <= call.line for n in _reads(loop, word)):
-            return None
-    elif not _is_read_elsewhere(sources, word, call, loop):
+    in_loop = frame is at and loop is not None and any(n.lineno <= call.line for n in _reads(loop, word))
+    if not (in_loop if len(steps) == 1 else _is_read_elsewhere(sources, word, call, loop)):
         return None
     base = ast.unparse(without_subscripts(target))
     structure = "tensor" if all(s.kind in ("name", "attribute") for s in steps) else None
     return Holder(ast.unparse(target), frame.function, frame.file, steps, True, base, structure)
-
-
-def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None, ast.expr | None]:
-    """What an assignment binds to the value that a frame's expression stands in, and that value."""
-    if not isinstance(statement, ast.Assign):
-        return None, None
-    every = [(t, v) for t, v in pairs(statement) if not isinstance(t, ast.Tuple | ast.List)]
-    own = every if len(every) == 1 else [(target, value) for target, value in every if _holds(value, frame)]
-    return own[0] if len(own) == 1 else (None, None)
-
-
-def _holds(value: ast.expr, frame: Frame) -> bool:
-    return any((n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in each(value, ast.expr))
 
 
 def _steps(target: ast.expr) -> list[Step]:
@@ -120,10 +108,8 @@ def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
 def _is_read_elsewhere(sources: SourceTexts, word: str, call: Frame, loop: ast.stmt | None) -> bool:
     """Whether any code of the program reads this, other than what follows the call in its loop or function."""
     around = loop or function_at(sources, call)
-    if around is None:
-        return False
-    last = around.end_lineno or around.lineno
-    found = ((file, n) for file in sources for n in _reads(tree(sources, file), word))
+    last = (around.end_lineno or around.lineno) if around is not None else 0
+    found = ((file, n) for file in sources for n in _reads(tree(sources, file), word) if around is not None)
     return any(file != call.file or not call.line < n.lineno <= last for file, n in found)
 
 
@@ -187,9 +173,8 @@ def _was_kept(events: list[Event], journal: Journal, made: int, behind: set[str]
 
 def _is_value_written(met: Node | None, stale: list[Stale]) -> bool:
     """Whether backward met a value that was written into; of a parameter it was a step that made the part old."""
-    if met is None or met.state != "stale":
-        return False
-    return not any(s.node == met.id and s.tensor.kind == "parameter" for s in stale)
+    of_parameters = (s.node for s in stale if s.tensor.kind == "parameter")
+    return met is not None and met.state == "stale" and met.id not in of_parameters
 
 
 def _surely_unused(journal: Journal, failing: Event | None, producer: Node | None, carry: OlderEdge) -> bool:
@@ -249,15 +234,13 @@ class Program:
 
     def same_scope(self, a: Frame | Holder, b: Frame) -> bool:
         """Whether two places see the same local names; all cells of a notebook share those of their module."""
-        if a.function != b.function:
-            return False
-        return a.file == b.file or (a.function == "<module>" and {a.file, b.file} <= self._cells)
+        one_file = a.file == b.file or (a.function == "<module>" and {a.file, b.file} <= self._cells)
+        return a.function == b.function and one_file
 
     def reaches_in(self, holder: Holder, frame: Frame) -> bool:
         """Whether code at a frame reaches what a holder reaches: a name of its scope, an attribute of a global."""
-        if self.same_scope(holder, frame):
-            return True
-        return holder.file == frame.file and holder.function == "<module>" and "." in holder.base
+        of_global = holder.file == frame.file and holder.function == "<module>" and "." in holder.base
+        return of_global or self.same_scope(holder, frame)
 
     @cached_property
     def parameters_within(self) -> dict[str, str]:
@@ -295,7 +278,7 @@ class Program:
 
     def message(self, *ids: str) -> Match | None:
         """The first of the known messages that is one of these, with its named fields; or None."""
-        return next((m for m in self.messages if {m.id, *m.also} & {*ids}), None)
+        return message_of(self.raised, *ids)
 
     def raised_in(self, file: str) -> bool:
         """Whether the exception went through a file whose path has this in it."""
@@ -303,8 +286,7 @@ class Program:
 
     def field(self, name: str, *ids: str) -> str:
         """A named field of the first of these messages that has it; empty where none does."""
-        found = (m.fields.get(name, "") for m in self.messages if {m.id, *m.also} & {*ids})
-        return next((text for text in found if text), "")
+        return exception.field_of(self.raised, name, *ids)
 
     @cached_property
     def first_line(self) -> str:
@@ -413,11 +395,9 @@ _recent: deque[Program] = deque(maxlen=KEPT)
 
 def program_of(evidence: Evidence) -> Program:
     """The one Program of this evidence; the last few are kept."""
-    found = next((p for p in _recent if p.evidence is evidence), None)
-    if found is None:
-        found = Program(evidence)
-        _recent.append(found)
-    return found
+    if not any(p.evidence is evidence for p in _recent):
+        _recent.append(Program(evidence))
+    return next(p for p in _recent if p.evidence is evidence)
 
 
 def _of_module(frame: Frame) -> bool:
@@ -441,10 +421,8 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
     works for the same optimizer is part of the sum, for then it is meant to add up, or where any of it is not known.
     """
     failing = program.failing
-    if failing is None or failing.kind != "backward":
-        return ()
-    own = program.journal.works_for(failing)
-    found = [_leftover(program, failing, own, ident) for ident in sorted(own)]
+    own = program.journal.works_for(failing) if failing is not None and failing.kind == "backward" else frozenset()
+    found = (_leftover(program, failing, own, ident) for ident in sorted(own) if failing is not None)
     return tuple(f for f in found if f is not None)
 
 
@@ -465,9 +443,8 @@ def _leftover(program: Program, failing: Event, own: frozenset[int], ident: int)
         return None
     reached = shared & set(journal.reaches(last))
     filled = {p.name for p in program.parameters if p.grad == "present"}
-    if not reached <= filled or _cleared_by_module(program.sources, last, failing, before):
-        return None
-    return Leftover(ident, last)
+    cleared_by_hand = _cleared_by_module(program.sources, last, failing, before)
+    return Leftover(ident, last) if reached <= filled and not cleared_by_hand else None
 
 
 def _for_others(program: Program, call: Event, own: frozenset[int]) -> bool:
@@ -495,32 +472,14 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
 
     A loop that steps in some of its rounds goes on with what it carries behind the step as well.
     """
-    if not reuse.same_line or not reuse.one_step or reuse.failing is None:
+    failing = reuse.failing if reuse.same_line and reuse.one_step else None
+    # An object keeps it behind the loop as well.
+    kept = any(s.kind == "attribute" for c in reuse.carries for h in c.tensor.holders for s in h.steps)
+    if failing is None or reuse.journal.zeroed_before(failing) or kept:
         return False
-    if reuse.journal.zeroed_before(reuse.failing):
-        return False
-    if any(s.kind == "attribute" for c in reuse.carries for h in c.tensor.holders for s in h.steps):
-        return False  # an object keeps it behind the loop as well
-    frame, loop = _loop_around(program.sources, reuse)
-    if frame is None or loop is None:
-        return False
+    loops = ((f, node_loop_of(program.sources, f)) for f in user_frames(failing.stack))
+    frame, loop = next((pair for pair in loops if pair[1] is not None), (None, None))
     ends = [e for e in program.evidence.events if e.kind in ("step", "zero_grad")]
-    seen = any(f.in_function_of(frame) and covers(loop, f.line) for e in ends for f in e.stack)
-    return not seen and not any(_ends_step(n) for n in walked(loop))
-
-
-def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop | None]:
-    """The innermost loop that the failing call runs in, and the place in it."""
-    for frame in user_frames(reuse.failing.stack) if reuse.failing is not None else ():
-        loop = node_loop_of(sources, frame)
-        if loop is not None:
-            return frame, loop
-    return None, None
-
-
-def _ends_step(node: ast.AST) -> bool:
-    """Whether an expression calls a step, or sets gradients to zero, whatever it is called on."""
-    if not isinstance(node, ast.Call):
-        return False
-    name = node.func.attr if is_method_call(node) else getattr(node.func, "id", "")
-    return name == "step" or "zero_grad" in name
+    seen = any(f.in_function_of(frame) and covers(loop, f.line) for e in ends for f in e.stack if frame and loop)
+    names = {called(n) for n in each(loop, ast.Call)}
+    return loop is not None and not seen and not any(name == "step" or "zero_grad" in name for name in names)

@@ -12,8 +12,19 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
 from graphdoc.program.library_calls import library_calls
-from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
-from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
+from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
+from graphdoc.source.paths import (
+    blocks_of,
+    called,
+    covers,
+    is_attribute,
+    is_set,
+    last_word,
+    only,
+    plain_names,
+    targets_of,
+    without_subscripts,
+)
 from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
@@ -26,6 +37,13 @@ class Made:
     file: str
     statement: ast.Assign
     behind: Block
+
+    @property
+    def given(self) -> ast.expr | None:
+        """What it is to train, as it is written."""
+        return (
+            bindings.argument(self.statement.value, 0, "params") if isinstance(self.statement.value, ast.Call) else None
+        )
 
     def frame(self, sources: SourceTexts) -> Frame:
         """Its place."""
@@ -60,16 +78,12 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
 def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | None:
     """Where a function of the program's own makes and returns the optimizer, ``optimizer = build(net)``: the place and
     the value of its one ``return``; None for any other call."""
-    call = making.statement.value
-    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-    found = [(file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name == name]
-    if len(found) != 1:
+    name = bindings.text_of(getattr(making.statement.value, "func", None))
+    found = only([(file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name == name])
+    last = only([n for n in own_nodes(found[1]) if isinstance(n, ast.Return)]) if found is not None else None
+    if found is None or last is None or last.value is None:
         return None
-    file, function = found[0]
-    returns = [n for n in own_nodes(function) if isinstance(n, ast.Return)]
-    if len(returns) != 1 or returns[0].value is None:
-        return None
-    return bindings.frame_of(sources, file, returns[0], function.name), returns[0].value
+    return bindings.frame_of(sources, found[0], last, found[1].name), last.value
 
 
 _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
@@ -106,7 +120,7 @@ def made_again(sources: SourceTexts, making: Made) -> str:
     target = bindings.text_of(making.statement.targets[0])
     if not isinstance(call, ast.Call) or function is None or not target.startswith("self."):
         return ""
-    own = {n.arg for n in each(function, ast.arg)} | {n.id for n in each(function, ast.Name) if is_set(n)}
+    own = {n.arg for n in each(function, ast.arg)} | plain_names(function, ast.Store)
     given = (a for c in each(cls, ast.Call) for a in given_to(c))
     taken = any(bindings.text_of(a) == target for a in given)  # by a scheduler, which would be left with the old one
     if taken or any(k.arg is None for k in call.keywords) or _uses(call.args, own):
@@ -125,27 +139,18 @@ def _uses(values: list[ast.expr], names: set[str]) -> bool:
 def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
     """The first statement behind, in the same block, that assigns one of these parameters, or a layer with it, which
     the program ties to another; and the names that it assigns."""
-    for statement in making.behind:
-        if not isinstance(statement, ast.Assign):
-            continue
-        for target in statement.targets:
-            owner = _base(target)
-            mine = [n for n in names if "." in owner and (n == owner or n.startswith(owner + "."))]
-            if any(_is_tied(sources, n) for n in mine):
-                return statement, mine
-    return None
+    assigned = ((s, _base(t)) for s in making.behind if isinstance(s, ast.Assign) for t in s.targets)
+    found = ((s, [n for n in names if f"{n}.".startswith(f"{owner}.") and "." in owner]) for s, owner in assigned)
+    return next(((s, mine) for s, mine in found if any(_is_tied(sources, n) for n in mine)), None)
 
 
 def _is_tied(sources: SourceTexts, name: str) -> bool:
     """Whether the program makes this parameter one with another: ``self.head.weight = self.table.weight``."""
     tail = "." + ".".join(name.split(".")[-2:])
-    for _, n in bindings.everywhere(sources, ast.Assign):
-        if isinstance(n.value, ast.Attribute):
-            sides = [*n.targets, n.value]
-            alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
-            if alike and any(bindings.text_of(s).endswith(tail) for s in sides):
-                return True
-    return False
+    assigned = (n for _, n in bindings.everywhere(sources, ast.Assign) if isinstance(n.value, ast.Attribute))
+    sides = ([*n.targets, n.value] for n in assigned)
+    alike = (s for s in sides if all(is_attribute(one, last_word(s[-1])) for one in s))
+    return any(bindings.text_of(one).endswith(tail) for s in alike for one in s)
 
 
 def binding_behind(making: Made, name: str) -> ast.stmt | None:
@@ -160,31 +165,22 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
     if not isinstance(node, ast.Call):
         return False
     given = [bindings.text_of(a) for a in node.args]
-    if given and given[0] in owners and any(f.line == node.lineno for f in library_calls(sources, *_SHARDING)):
+    function, mine = bindings.text_of(node.func), not owners.isdisjoint(given[:1])
+    if mine and (function == "setattr" or any(f.line == node.lineno for f in library_calls(sources, *_SHARDING))):
         return True
-    if bindings.text_of(node.func) == "setattr":
-        return bool(given) and given[0] in owners
-    return isinstance(node.func, ast.Name) and any(
-        text in owners and _replaces_in(sources, node.func.id, at) for at, text in enumerate(given)
-    )
+    return any(text in owners and _replaces_in(sources, function, at) for at, text in enumerate(given))
 
 
 def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
     """Whether a function of the program assigns to an attribute of its argument at this position."""
-    for _, found in bindings.everywhere(sources, ast.FunctionDef):
-        if found.name != function or len(found.args.args) <= at:
-            continue
-        name = found.args.args[at].arg
-        for n in walked(found):
-            if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
-                return True
-            if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
-                return _base(n.args[0]) == name
+    named = (f for _, f in bindings.everywhere(sources, ast.FunctionDef) if f.name == function)
+    for found, name in ((f, a.arg) for f in named for a in f.args.args[at : at + 1]):
+        targets = (t for n in each(found, ast.Assign) for t in n.targets)
+        inside = (_base(t.value).split(".")[0] for t in targets if isinstance(t, ast.Attribute | ast.Subscript))
+        given = (_base(a) for n in each(found, ast.Call) if called(n) == "setattr" for a in n.args[:1])
+        if name in inside or name in given:
+            return True
     return False
-
-
-def _is_inside(target: ast.expr, name: str) -> bool:
-    return isinstance(target, ast.Attribute | ast.Subscript) and _base(target.value).split(".")[0] == name
 
 
 def _base(node: ast.expr) -> str:
@@ -272,12 +268,10 @@ def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str
     if found is None or owner is None or source.node_function(owner) is not source.node_function(here):
         return ""
     around = set(source.node_ancestors(here))
-    names = plain_names(found)
-    for loop in source.node_ancestors(owner):
-        each = targets_of(loop) if isinstance(loop, ast.For | ast.AsyncFor) and loop not in around else []
-        if names & {t.id for t in each if isinstance(t, ast.Name)}:
-            return ""  # each round of that loop means another optimizer by it
-    return bindings.text_of(found)
+    loops = (n for n in source.node_ancestors(owner) if isinstance(n, ast.For | ast.AsyncFor) and n not in around)
+    # Each round of such a loop may mean another optimizer by it.
+    own = {last_word(t) for loop in loops for t in targets_of(loop) if isinstance(t, ast.Name)}
+    return bindings.text_of(found) if not own & plain_names(found) else ""
 
 
 # Optimizers that a program has and surely never steps: what only they hold is not trained.
@@ -334,12 +328,10 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
     if len(user) < 2 or not name.isidentifier():
         return None
     call, given = bindings.call_at(sources, user[-2]), bindings.given_as(sources, user[-1], user[-2], name)
-    if call is None or given is None or spelled(sources, name, user[-2], []) != name:
-        return None
-    handed_over = [bindings.text_of(n) for n in given_to(call)]
-    if bindings.text_of(given) == name or handed_over.count(bindings.text_of(given)) < 2:
-        return None
-    return frame_of(sources, user[-2].file, given)
+    handed_over = [bindings.text_of(n) for n in given_to(call)] if call is not None else []
+    twice = given is not None and handed_over.count(bindings.text_of(given)) > 1 and bindings.text_of(given) != name
+    meant = twice and spelled(sources, name, user[-2], []) == name
+    return frame_of(sources, user[-2].file, given) if meant and given is not None else None
 
 
 def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> bool:
@@ -355,15 +347,9 @@ def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> b
 def _made_once(roots: list[ast.Module]) -> set[str]:
     """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
     times: Counter[str] = Counter()
-    for n in (n for root in roots for n in walked(root)):
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-            times[n.id] += 1
-        elif isinstance(n, ast.arg):
-            times[n.arg] += 1
-        elif isinstance(n, ast.alias):
-            times[n.asname or n.name] += 1
-        elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.ExceptHandler):
-            times[n.name or ""] += 1
+    for n in (n for root in roots for n in walked(root) if not isinstance(n, ast.Name) or is_set(n)):
+        named = (getattr(n, field, None) for field in ("id", "asname", "name") + ("arg",) * isinstance(n, ast.arg))
+        times[next(filter(None, named), "")] += 1
     made = (s for root in roots for s in root.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
     return {t.id for s in made for t in s.targets if isinstance(t, ast.Name) and times[t.id] == 1}
 
@@ -405,13 +391,11 @@ def _within_methods(root: ast.Module) -> list[tuple[str, ast.AST]]:
     waiting: list[tuple[str, ast.AST]] = [("", root)]
     found = []
     while waiting:
-        method, node = waiting.pop()
-        found.append((method, node))
+        found.append(waiting.pop())
+        method, node = found[-1]
         for child in ast.iter_child_nodes(node):
-            inner = method
-            if isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                inner = child.name
-            waiting.append((inner, child))
+            its_own = isinstance(node, ast.ClassDef) and isinstance(child, Function)
+            waiting.append((getattr(child, "name", "") if its_own else method, child))
     return found
 
 
@@ -420,10 +404,9 @@ def _names(node: ast.expr) -> list[str]:
     out: list[str] = []
     at: ast.expr = node
     while isinstance(at, ast.Attribute | ast.Subscript):
-        if isinstance(at, ast.Attribute):
-            out.insert(0, at.attr)
+        out = [last_word(at), *out]
         at = at.value
-    return [at.id, *out] if isinstance(at, ast.Name) else []
+    return [at.id, *filter(None, out)] if isinstance(at, ast.Name) else []
 
 
 def _end(path: list[str]) -> tuple[str, ...]:
