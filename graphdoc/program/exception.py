@@ -41,9 +41,7 @@ _UNPACKED = re.compile(r"(?:not enough|too many) values to unpack")
 
 def messages(raised: Raised | None) -> tuple[Match, ...]:
     """The known messages in the exception, then those of the exceptions behind it."""
-    if raised is None:
-        return ()
-    texts = (raised.message, *raised.causes)
+    texts = (raised.message, *raised.causes) if raised is not None else ()
     return tuple(m for text in texts for m in recognise(text[:LONGEST]))
 
 
@@ -104,9 +102,8 @@ def _is(text: str, ids: tuple[str, ...]) -> bool:
 
 def weight(from_text: bool, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
     """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
-    if not from_text:
-        return strength, confidence
-    return min(strength, 0.45), "likely" if confidence == "certain" else "possible"
+    pasted: Confidence = "likely" if confidence == "certain" else "possible"
+    return (min(strength, 0.45), pasted) if from_text else (strength, confidence)
 
 
 TRACED = "from user code:"

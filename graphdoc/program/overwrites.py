@@ -29,10 +29,9 @@ def is_needed(fresh_reaches: list[str], carries: Sequence[Carried], trained: fro
     ``trained`` are the names of the parameters that it is to train. False also where they are not known, and for edges
     of an earlier loss.
     """
-    if not trained or not carries or any(c.is_of_earlier_loss for c in carries):
-        return False
     behind = {name for c in carries for name in c.behind}
-    return bool(trained & behind) and not trained & set(fresh_reaches)
+    alone = trained and trained & behind and not trained & set(fresh_reaches)
+    return bool(alone) and not any(c.is_of_earlier_loss for c in carries)
 
 
 def takes_only_older(folded: Folded | None, node: int) -> bool:
@@ -82,10 +81,10 @@ def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
     made: taken as a constant, the value leaves a loss without a graph. What the line itself calls, a network on its
     input, is no such value.
     """
-    taken = _taken_at(folded, line)
-    if folded is None or len(taken) != 1:
+    value = only(list(_taken_at(folded, line)))
+    if folded is None or value is None:
         return False
-    root, (value,) = folded.parts[folded.root].stack[-1], taken
+    root = folded.parts[folded.root].stack[-1]
     made = [f.line for f in folded.parts[value].stack if f.in_function_of(root)]
     return bool(made) and line.line not in made
 
@@ -94,11 +93,9 @@ def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> b
     """Whether what these edges lead to is all that the line of the failing loss takes (``other = -loss``): then the
     older part is the loss, and not something beside it.
     """
-    if folded is None or folded.root < 0 or not folded.parts[folded.root].stack:
-        return False
-    producers = {folded.home(c.producer) for c in carries}
-    taken = _taken_at(folded, folded.parts[folded.root].stack[-1])
-    return len(taken) == 1 and taken <= producers
+    root = folded.parts[folded.root].stack[-1:] if folded is not None and folded.root >= 0 else []
+    taken = [n for line in root for n in _taken_at(folded, line)]
+    return folded is not None and len(taken) == 1 and taken[0] in {folded.home(c.producer) for c in carries}
 
 
 def _taken_at(folded: Folded | None, line: Frame) -> set[int]:
@@ -133,11 +130,9 @@ def keeping_calls(journal: Journal, node: Node, behind: set[str], failing: Event
 
 def kept_for_its_round(journal: Journal, calls: list[Event], behind: set[str]) -> bool:
     """Whether one of the calls had a reason of its own to keep it: another one went that way again before any step."""
-    for kept in calls:
-        later = takewhile(lambda e: e.kind != "step", (e for e in journal.events if e.index > kept.index))
-        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later):
-            return True
-    return False
+    after = ([e for e in journal.events if e.index > kept.index] for kept in calls)
+    later = (e for events in after for e in takewhile(lambda e: e.kind != "step", events))
+    return any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later)
 
 
 # What a tensor is to the program that was saved for backward and written since.
@@ -212,10 +207,9 @@ class OverwrittenTensor:
     def written_as(self) -> str:
         """The plain name by which every write of the first tensor reaches it, if only by a view; empty where several
         names do, or something else than the user's own lines wrote."""
-        if any(w.by is not By.LINE for w in self.own_writers):
-            return ""
-        paths = {target_of(self._evidence, w.frame).path for w in self.own_writers}
-        return next((p for p in paths if self.may_be(p)), "") if len(paths) == 1 else ""
+        by_lines = all(w.by is By.LINE for w in self.own_writers)
+        path = only(list({target_of(self._evidence, w.frame).path for w in self.own_writers})) if by_lines else None
+        return path if path is not None and self.may_be(path) else ""
 
     def may_be(self, path: str) -> bool:
         """Whether what was saved can be what the writing function calls by this plain name: it writes there itself,
@@ -233,9 +227,8 @@ class OverwrittenTensor:
         """
         sources, writer = self._evidence.sources, self.own_writers[0].frame if self.own_writers else None
         path = self.target.path
-        if writer is None or not path.isidentifier() or not is_statement(sources, writer):
-            return ""
-        if not all(w.op.endswith("CopySlices") for w in self.own_writers):
+        of_view = path.isidentifier() and all(w.op.endswith("CopySlices") for w in self.own_writers)
+        if writer is None or not of_view or not is_statement(sources, writer):
             return ""
         saver = statement_at(sources, in_function(reversed(self.node.stack), writer))
         entry = entry_written(sources, self.own_writers[0])
@@ -270,27 +263,19 @@ class OverwrittenTensor:
         node = self._evidence.node((writer.stale or self.stale).node)
         if writer.event is not None or writer.frame is None or node is None:
             return writer.event
-        loads = [
-            e
-            for e in self._evidence.events
-            if e.kind == "load_state_dict"
-            and e.sequence >= node.sequence
-            and any(is_at(f, writer.frame) for f in e.stack)
-        ]
-        return only(loads)
+        loads = (e for e in self._evidence.events if e.kind == "load_state_dict" and e.sequence >= node.sequence)
+        return only([e for e in loads if any(is_at(f, writer.frame) for f in e.stack)])
 
     # -- what the tensor is to the program ---------------------------------------------------------------------------
 
     @cached_property
     def outlives(self) -> bool:
         """Whether it is a buffer, or data that is kept from one pass to the next."""
-        if self.saved is not Saved.DATA:
-            return self.saved is Saved.BUFFER
         silent = bool(self.own_writers) and not self.own_writers[0].grad_mode
-        if self.target.kept or silent or (self.target.path and not self.target.local):
-            return True
         held = any(s.kind == "attribute" for h in self.stale.tensor.holders for s in h.steps)
-        return not self.target.path and held
+        beyond = not self.target.local if self.target.path else held
+        kept = self.saved is Saved.DATA and (self.target.kept or silent or beyond)
+        return kept or self.saved is Saved.BUFFER
 
     @cached_property
     def _made_for_each_write(self) -> bool:
@@ -304,11 +289,11 @@ class OverwrittenTensor:
         """Whether it is a state that one line writes again and again while the graph is built."""
         if self.saved is Saved.RESULT and self.target.kept and not self._made_for_each_write:
             return True
-        if not any(wrote_again(s) for s in self.stales) or not any(w.by is By.LINE for w in self.own_writers):
-            return False
+        again = any(map(wrote_again, self.stales)) and any(w.by is By.LINE for w in self.own_writers)
         writing = [w.frame for w in self.own_writers if w.frame is not None]
         looped = self.target.sliced and any(node_loop_of(self._evidence.sources, f) for f in writing)
-        return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
+        kept = self.target.path and not self.target.local and not self.target.parameter
+        return again and bool(looped or kept)
 
 
 # An overwrite: which tensor that backward needs was written, what it is to the program, by whom, and whose it is.
@@ -390,9 +375,9 @@ class Overwrite(OverwrittenTensor):
 
         Where the same loss was differentiated before, for another optimizer, a constant would end what that one learns.
         """
-        if self._learns_on_the_way or (self.reuse is not None and self.reuse.for_its_gradient):
-            return False
-        return self.trained is not None and bool(self.behind) and not self.own and not self.same_loss
+        through = self._learns_on_the_way or (self.reuse is not None and self.reuse.for_its_gradient)
+        known = self.trained is not None and bool(self.behind)
+        return known and not (through or self.own or self.same_loss)
 
     @cached_property
     def same_loss(self) -> bool:
@@ -418,17 +403,14 @@ class Overwrite(OverwrittenTensor):
         """
         if self.slices is not None:
             return False  # it learns through its own slice, and the stale part is that of another one
-        if self.same_loss or self._learns_on_the_way:
-            return True
         carries = self.reuse.carries if self.reuse is not None else []
-        if is_the_loss_itself(self._evidence.folded, carries or self._evidence.earlier_edges):
-            return True
-        if self.reuse is None:
-            return False
-        if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several:
-            return False  # an earlier update has learned from these entries: no order of calls lets two do that
-        learns = is_needed(self._evidence.fresh_reaches, self.reuse.carries, self.trained)
-        return learns or (bool(self.own) and self._of_one_update)
+        itself = is_the_loss_itself(self._evidence.folded, carries or self._evidence.earlier_edges)
+        if self.same_loss or self._learns_on_the_way or itself or self.reuse is None:
+            return self.same_loss or self._learns_on_the_way or itself
+        # Where an earlier update has learned from entries of a store, no order of calls lets two do that.
+        stored = self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several
+        learns = is_needed(self._evidence.fresh_reaches, carries, self.trained)
+        return not stored and (learns or (bool(self.own) and self._of_one_update))
 
     @cached_property
     def _learns_on_the_way(self) -> bool:
@@ -440,11 +422,9 @@ class Overwrite(OverwrittenTensor):
         reuse = self.reuse
         if reuse is None or not self.trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
             return False
-        if any(c.is_of_earlier_loss for c in reuse.carries):
-            return False
-        own = [self.trained & set(c.behind) for c in reuse.carries]
+        own = [self.trained & set(c.behind) for c in reuse.carries if not c.is_of_earlier_loss]
         anew = set().union(*own) <= set(self._evidence.fresh_reaches)
-        return all(own) and not (anew and is_reference(reuse.carries))
+        return len(own) == len(reuse.carries) and all(own) and not (anew and is_reference(reuse.carries))
 
     @cached_property
     def _of_one_update(self) -> bool:
@@ -455,13 +435,9 @@ class Overwrite(OverwrittenTensor):
         reuse = self.reuse
         if reuse is None or reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
             return False
-        makers = [c.made.sequence for c in reuse.carries]
-        mine = reuse.works_for[1]
-        if not makers or not mine:
-            return False
-        return not any(
-            e.kind == "step" and e.optimizer in mine and e.sequence > min(makers) for e in self._evidence.events
-        )
+        made, mine = min((c.made.sequence for c in reuse.carries), default=None), reuse.works_for[1]
+        steps = (e for e in self._evidence.events if e.kind == "step" and e.optimizer in mine)
+        return made is not None and bool(mine) and not any(e.sequence > made for e in steps)
 
     @cached_property
     def covered_up(self) -> bool:
@@ -471,16 +447,13 @@ class Overwrite(OverwrittenTensor):
         belong here if it was carried over from before that call, or if this loss is not meant to train any of it; but
         not where this loss learns through it alone.
         """
-        if self._made_once_for_all:
-            return True
-        if self.needed:
-            return False
-        if self.slices is not None:
-            return bool(self.keeping_calls)
+        if self._made_once_for_all or self.needed:
+            return self._made_once_for_all
         stored = self._carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED
-        if stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind):
-            return False  # the flags serve the pass itself: it is the store that brings the old graph back
-        return (self._carried or self.constant) and bool(self.keeping_calls)
+        # Where the flags serve the pass itself, it is the store that brings the old graph back.
+        in_round = stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind)
+        foreign = (self._carried or self.constant) and not in_round
+        return (foreign or self.slices is not None) and bool(self.keeping_calls)
 
     @cached_property
     def _made_once_for_all(self) -> bool:
@@ -489,11 +462,9 @@ class Overwrite(OverwrittenTensor):
         That this loss learns through it alone makes no order of steps right: it is one step that moves the parameters.
         """
         reuse, failing = self.reuse, self.failing
-        if reuse is None or not reuse.same_line or reuse.lifetime is not Lifetime.MADE_ONCE:
-            return False
-        if failing is None or not any(is_optimizers(f) for f in failing.stack):
-            return False
-        return self._carried and not self.same_loss and bool(self.keeping_calls)
+        once = reuse is not None and reuse.same_line and reuse.lifetime is Lifetime.MADE_ONCE
+        in_step = failing is not None and any(map(is_optimizers, failing.stack))
+        return once and in_step and self._carried and not self.same_loss and bool(self.keeping_calls)
 
     @cached_property
     def one_of_several(self) -> bool:
@@ -519,7 +490,7 @@ class Overwrite(OverwrittenTensor):
         if not self.covered_up:
             return False
         behind = self._named_behind
-        walked = bool(behind) and any(behind <= set(self._journal.reaches(e)) for e in self.keeping_calls)
+        walked = any(behind and behind <= set(self._journal.reaches(e)) for e in self.keeping_calls)
         lifetime = self.reuse.lifetime if self.reuse is not None else Lifetime.UNKNOWN
         return walked and (self.constant or lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
@@ -18,13 +18,17 @@ from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, each, given_to, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
+    called,
     covers,
     entries_of,
+    is_attribute,
     is_constant,
     is_in_place,
     is_name,
     key,
     last_word,
+    plain_names,
+    sole_target,
     targets_of,
     without_subscripts,
     words,
@@ -42,13 +46,10 @@ def entry_written(sources: SourceTexts, frame: Frame) -> str:
     """The entry of a list or a dictionary that the statement writes into: ``s[t + 1]`` of ``s[t + 1][:, 0] = v``; empty
     where it writes into no such thing."""
     source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
-    if owner is None:
-        return ""
     value = bare_call(owner)
-    for node in [value.func.value] if is_method_call(value) else targets_of(owner):
-        while isinstance(node, ast.Subscript):
-            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-                break  # the path as it is written names it
+    for node in [value.func.value] if is_method_call(value) else targets_of(owner) if owner is not None else ():
+        # What has a string for its key is named by the path as it is written.
+        while isinstance(node, ast.Subscript) and not isinstance(getattr(node.slice, "value", None), str):
             if is_container(source, node.value):
                 return key(node)
             node = node.value
@@ -73,34 +74,25 @@ def gradient_asked(sources: SourceTexts, frame: Frame, path: str) -> list[int]:
     """The lines at which the program takes the gradient of this very tensor: ``x.grad``, ``autograd.grad(loss, x)``,
     ``backward(inputs=[x])``. Of a plain name those of its own function; of an attribute those of the file."""
     scope = bindings.tree(sources, frame.file) if "." in path else bindings.scope_at(sources, frame)
-    if not path:
-        return []
-    return sorted({n.lineno for n in each(scope, ast.expr) if _asks(n, path.partition("[")[0])})
+    return sorted({n.lineno for n in each(scope, ast.expr) if path and _asks(n, path.partition("[")[0])})
 
 
 def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a leaf whose gradient is taken is moved, or begun, by the write: behind the gradient, in a loop with it,
     or by a method that gives it new numbers as a whole. A value that leads to the gradient is another thing."""
-    asked = gradient_asked(sources, frame, path)
-    if not asked:
+    asked, owner = gradient_asked(sources, frame, path), bindings.statement_at(sources, frame)
+    if not asked or owner is None:
         return False
-    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
-    if owner is None:
-        return False
-    value = bare_call(owner)
-    if value is not None and last_word(value.func) in _FILLS:
-        return True
-    loops = source.node_loops(owner)
-    return min(asked) <= owner.lineno or any(covers(loop, line) for loop in loops for line in asked)
+    loops = bindings.source_at(sources, frame).node_loops(owner)
+    again = any(covers(loop, line) for loop in loops for line in asked)
+    return again or min(asked) <= owner.lineno or called(bare_call(owner)) in _FILLS
 
 
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
     an argument, and then what it returns."""
-    source, owner = bindings.source_at(sources, frame), bindings.statement_at(sources, frame)
-    if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
-        return False
-    return read_behind(sources, frame, path)
+    added = isinstance(bindings.statement_at(sources, frame), ast.AugAssign) and path.isidentifier()
+    return added and bindings.function_at(sources, frame) is not None and read_behind(sources, frame, path)
 
 
 def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
@@ -110,16 +102,14 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
         return False
-    if any(path in n.names for n in each(function, ast.Global, ast.Nonlocal)):
-        return False
-    return not is_read_later(source, owner, path)
+    outer = any(path in n.names for n in each(function, ast.Global, ast.Nonlocal))
+    return not outer and not is_read_later(source, owner, path)
 
 
 def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
     owner = bindings.statement_at(sources, frame)
-    value = bare_call(owner)
-    return isinstance(owner, ast.AugAssign) or (value is not None and last_word(value.func) in _RECKONS)
+    return isinstance(owner, ast.AugAssign) or called(bare_call(owner)) in _RECKONS
 
 
 def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:
@@ -135,40 +125,31 @@ def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:
 
 
 def _asks(node: ast.expr, base: str) -> bool:
-    if isinstance(node, ast.Attribute) and node.attr == "grad":
-        return _is(node.value, base)
-    if not isinstance(node, ast.Call):
-        return False
-    given: list[ast.expr | None] = [k.value for k in node.keywords if k.arg == "inputs"]
-    if last_word(node.func) == "grad":
-        given.append(bindings.argument(node, 1, "inputs"))
-    return any(_is(n, base) for g in given for n in each(g, ast.expr))
-
-
-def _is(node: ast.expr, base: str) -> bool:
-    return bindings.text_of(without_subscripts(node)) == base
+    asked: list[ast.expr] = [node.value] if is_attribute(node, "grad") else []
+    if isinstance(node, ast.Call):
+        given = bindings.argument(node, 1, "inputs") if called(node) == "grad" else keyword(node, "inputs")
+        asked = list(each(given, ast.expr))
+    return any(bindings.text_of(without_subscripts(n)) == base for n in asked)
 
 
 def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
     """What the function puts into a container: ``s[t] = v``, ``s.append(v)``."""
-    for node in walked(bindings.scope_at(sources, frame)):
-        if isinstance(node, ast.Assign) and node.lineno != frame.line:
-            if any(isinstance(t, ast.Subscript) and bindings.text_of(t.value) == base for t in node.targets):
-                yield node.value
-        elif isinstance(node, ast.Call) and bindings.text_of(node.func) == f"{base}.append" and node.args:
-            yield node.args[0]
+    for node in each(bindings.scope_at(sources, frame), ast.Assign, ast.Call):
+        if isinstance(node, ast.Call):
+            yield from node.args[:1] if bindings.text_of(node.func) == f"{base}.append" else ()
+        elif node.lineno != frame.line:
+            entries = (t for t in node.targets if isinstance(t, ast.Subscript) and bindings.text_of(t.value) == base)
+            yield from (node.value for _ in entries)
 
 
 def _flagged(value: ast.expr) -> ast.Call | None:
     """The call in an expression that makes a leaf with the flag; not a parameter."""
     while isinstance(value, ast.Call):
-        if is_constant(keyword(value, "requires_grad"), True):
-            return value if last_word(value.func) != "Parameter" else None
+        flagged = is_constant(keyword(value, "requires_grad"), True)
+        if flagged or called(value) not in _WRAPPERS:
+            own = called(value) == "requires_grad_" and not given_to(value)
+            return value if own or (flagged and called(value) != "Parameter") else None
         inner = receiver_of(value)
-        if last_word(value.func) == "requires_grad_" and not value.args and not value.keywords:
-            return value
-        if last_word(value.func) not in _WRAPPERS:
-            return None
         value = value.args[0] if inner is None or (isinstance(inner, ast.Name) and value.args) else inner
     return None
 
@@ -216,12 +197,9 @@ def unpacked_view(program: Program) -> Unpacked | None:
     used = innermost_user(node.stack)
     if used is None or not used.column:
         return None
-    parts: list[tuple[str, Frame]] = []
     operands = dict.fromkeys(bindings.source_at(program.sources, used).operands(used))
-    for name in operands:
-        whole = _whole(program.sources, bound_before(program.sources, used, name))
-        if whole is not None:
-            parts.append((name, whole))
+    bound = ((name, _whole(program.sources, bound_before(program.sources, used, name))) for name in operands)
+    parts = [(name, whole) for name, whole in bound if whole is not None]
     if not parts:
         return None
     first = parts[0][1]
@@ -243,17 +221,13 @@ def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if isinstance(statement, ast.For) and statement.iter is node:
         targets = [statement.target]
-    each = any(isinstance(t, ast.Tuple | ast.List) for t in targets) or isinstance(statement, ast.For)
-    if not each or isinstance(node, ast.Tuple | ast.List):
+    unpacks = any(isinstance(t, ast.Tuple | ast.List) for t in targets) or isinstance(statement, ast.For)
+    if not unpacks or isinstance(node, ast.Tuple | ast.List):
         return None
-    if isinstance(node, ast.Call):
-        called = bindings.text_of(node.func)
-        if called.rpartition(".")[2] in _SEVERAL:
-            of = node.args[0] if called.startswith("torch.") and node.args else getattr(node.func, "value", None)
-            return bindings.frame_of(sources, value, of) if of is not None else None
-        if not is_method_call(node) or node.func.attr not in _OF_ONE:
-            return None  # a tuple of the function's own
-    return value
+    if isinstance(node, ast.Call) and called(node) in _SEVERAL:
+        of = node.args[0] if bindings.text_of(node).startswith("torch.") and node.args else receiver_of(node)
+        return bindings.frame_of(sources, value, of) if of is not None else None
+    return value if not isinstance(node, ast.Call) or is_method_call(node, *_OF_ONE) else None
 
 
 # An in-place write that autograd refused at once: the user's line, what it writes into, what it calls for it.
@@ -381,25 +355,23 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
     for node in statements_at(sources, frame):
+        call = bare_call(node)
         if isinstance(node, ast.Assign | ast.AugAssign):
             return node.value
-        if (call := bare_call(node)) is not None and call.args:
+        if call is not None and call.args:
             return ast.Tuple(call.args, ast.Load())
     return None
 
 
 def _read(value: ast.AST) -> list[str]:
     """The paths that a value is computed from; not those of which only numbers are taken."""
-    if isinstance(value, ast.Call):
-        of = receiver_of(value)
-        if last_word(value.func) in _NUMBERS:
-            return []
-        return [r for part in (*given_to(value), *([of] if of is not None else ())) for r in _read(part)]
     if isinstance(value, ast.Name | ast.Attribute):
-        path = bindings.dotted(value)
-        words = path.split(".")
-        return [] if not path or words[0] in _LIBRARIES or _ENDS & {*words[1:]} else [path]
-    return [r for part in ast.iter_child_nodes(value) for r in _read(part)]
+        first, *rest = bindings.dotted(value).split(".")
+        return [bindings.dotted(value)] if first and first not in _LIBRARIES and not _ENDS & {*rest} else []
+    parts: Iterable[ast.AST] = ast.iter_child_nodes(value)
+    if isinstance(value, ast.Call):
+        parts = [*given_to(value), *filter(None, [receiver_of(value)])] if called(value) not in _NUMBERS else ()
+    return [r for part in parts for r in _read(part)]
 
 
 _LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
@@ -413,16 +385,12 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
 
 
 def _begins(value: ast.expr) -> bool:
-    while isinstance(value, ast.Call) and last_word(value.func) in _PASSED_ON:
-        if is_method_call(value) and not bindings.dotted(value.func).startswith(("torch.", "nn.")):
-            value = value.func.value
-        elif value.args:
-            value = value.args[0]
-        else:
-            return False
-    if not isinstance(value, ast.Call) or last_word(value.func) not in _BEGUN:
-        return False
-    return not any(n.id not in _LIBRARIES for a in value.args for n in each(a, ast.Name))
+    inner: ast.expr | None = value
+    while isinstance(inner, ast.Call) and called(inner) in _PASSED_ON:
+        own = receiver_of(inner) if not bindings.dotted(inner.func).startswith(("torch.", "nn.")) else None
+        inner = own or next(iter(inner.args), None)
+    made = inner.args if isinstance(inner, ast.Call) and called(inner) in _BEGUN else None
+    return made is not None and all(plain_names(a) <= _LIBRARIES for a in made)
 
 
 # Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.
@@ -463,19 +431,15 @@ def _scopes(root: ast.Module) -> Iterator[ast.AST]:
 
 def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
     """What a statement writes into a `.data`, and the names by which it reaches what it writes into."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target: ast.expr = statement.targets[0]
-        value: ast.expr | None = statement.value
-    elif isinstance(statement, ast.AugAssign):
-        target, value = statement.target, statement.value
-    elif is_method_call(call := getattr(statement, "value", None)) and is_in_place(call.func.attr):
+    call = getattr(statement, "value", None)
+    target = statement.target if isinstance(statement, ast.AugAssign) else sole_target(statement)
+    value: ast.expr | None = call
+    if target is None and is_method_call(call) and is_in_place(call.func.attr):
         target, value = call.func.value, ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
-    else:
+    owner = without_subscripts(target) if target is not None else None
+    if not is_attribute(owner, "data"):
         return None, set()
-    target = without_subscripts(target)
-    if not isinstance(target, ast.Attribute) or target.attr != "data":
-        return None, set()
-    return value, set(bindings.text_of(target.value).replace("[", ".").split("."))
+    return value, set(bindings.text_of(owner.value).replace("[", ".").split("."))
 
 
 def _reads(scope: ast.AST, value: ast.expr, wanted: set[str]) -> bool:
@@ -484,13 +448,10 @@ def _reads(scope: ast.AST, value: ast.expr, wanted: set[str]) -> bool:
 
 
 def _names_with_graph(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.Attribute):
-        if node.attr in _WITHOUT_GRAPH:
-            return set()
-        return {node.attr} | _names_with_graph(node.value)
-    if isinstance(node, ast.Name):
-        return {node.id}
-    return {name for child in ast.iter_child_nodes(node) for name in _names_with_graph(child)}
+    if is_attribute(node, *_WITHOUT_GRAPH):
+        return set()
+    inner = (name for child in ast.iter_child_nodes(node) for name in _names_with_graph(child))
+    return {*filter(None, [last_word(node)]), *inner}
 
 
 def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:

@@ -19,7 +19,7 @@ from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
 from graphdoc.program.spans import reached, user_line
 from graphdoc.source.expressions import counts, first_index
 from graphdoc.source.module import Source, each, given_to
-from graphdoc.source.paths import key, last_word, sole_target, without_subscripts
+from graphdoc.source.paths import called, key, sole_target, without_subscripts
 
 # A value from before the updates that the loss compares with what it computes anew: the old policy's log-probability,
 # a prediction taken as a target. It is data, whatever trains what lies behind it.
@@ -62,22 +62,14 @@ def _compared(carry: Carried) -> bool:
     at, sources = user_line(carry.taken), carry.run.sources
     if at is None or carry.taken is None or not carry.taken.op.startswith(_COMPARING):
         return False
-    makers = _makers(sources, carry.making)
+    # The functions that computed the old value, by their last name, and the call of the user's own line.
+    makers = {f.function.rpartition(".")[2] for f in carry.making}
+    makers |= {called(expression_at(sources, f)) for f in carry.making}
     # What this function itself has kept the old value as is the old value, and not the new one beside it.
     here = [f for f in carry.making if f.in_function_of(at)]
     kept = {name for f in here for name in bound_names(sources, f)}
     others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
-    return any(_called_in(sources, at, n) & makers for n in others)
-
-
-def _makers(sources: SourceTexts, making: list[Frame]) -> set[str]:
-    """The functions that computed the old value, by their last name, and the call of the user's own line."""
-    found = {f.function.rpartition(".")[2] for f in making}
-    for f in making:
-        node = expression_at(sources, f)
-        if isinstance(node, ast.Call):
-            found |= {last_word(node.func)}
-    return found - {"<module>", "__init__", "main", ""}
+    return any(_called_in(sources, at, n) & makers - {"<module>", "__init__", "main", ""} for n in others)
 
 
 def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
@@ -90,7 +82,7 @@ def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
 def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
     behind = made_of(scope_at(sources, at), value, most=MOST_ASSIGNMENTS).expressions
-    return {last_word(n.func) for e in behind for n in each(e, ast.Call)}
+    return {called(n) for e in behind for n in each(e, ast.Call)}
 
 
 # Which statements a graph leads through: read off the nodes that they made, where the source shows names alone. A
@@ -107,9 +99,7 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
         return None
     ends = {folded.home(n) for n in nodes} - {-1}
     found = above(folded, ends)
-    if not ends or folded.root not in found | ends:
-        return None
-    return _lines_of(folded, found, level)
+    return _lines_of(folded, found, level) if ends and folded.root in found | ends else None
 
 
 def _lines_of(
@@ -140,10 +130,10 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
 
     ``level`` is any place of the function. None where the graph is folded too much to tell them all.
     """
-    if folded is None:
-        return None
-    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
-    if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
+    leaves = (
+        {i: part.parameters for i, part in enumerate(folded.parts) if names & set(part.parameters)} if folded else {}
+    )
+    if folded is None or not leaves or not names.issubset(n for own in leaves.values() for n in own):
         return None
     return _lines_of(folded, folded.taking(leaves), level, every=True)
 
@@ -151,11 +141,9 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
 def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
     """Whether what was computed since the latest backward call takes up any of these parameters; None where the graph
     is folded too much to tell."""
-    if folded is None:
-        return None
-    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
-    if any(len(p.parameters) >= PART_NAMES for p in folded.parts):
+    if folded is None or any(len(p.parameters) >= PART_NAMES for p in folded.parts):
         return None  # the rest of these are not named
+    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
     return any(not folded.parts[number].older for number in folded.taking(leaves))
 
 
@@ -287,15 +275,12 @@ class Reuse(OlderValues):
         line reads a gradient by hand.
         """
         theirs, mine = self.works_for
-        if self.calls is None or not mine or not theirs or self.owners & (mine | theirs):
+        if self.calls is None or not mine or not theirs or self.owners & (mine | theirs) or not self._all_behind:
             return False
-        if {c.kind for c in self.calls} != {"backward"} or not self._all_behind:
-            return False
-        if not self.journal.owners.of(self._all_behind).known or gradients_are_read(self._evidence.sources):
-            return False
+        known = {c.kind for c in self.calls} == {"backward"} and self.journal.owners.of(self._all_behind).known
         others = [e for e in self.journal.events if e.kind == "backward" and e not in self.calls]
         elsewhere = {o for e in others for o in self.journal.steps_after(e)} - mine - theirs
-        return self.owners <= elsewhere
+        return known and self.owners <= elsewhere and not gradients_are_read(self._evidence.sources)
 
     @cached_property
     def fitted_by_one(self) -> bool:
@@ -303,19 +288,17 @@ class Reuse(OlderValues):
 
         What the first fits may be data for the second, as an advantage is for the policy that it weights.
         """
-        if self.lifetime is not Lifetime.SAME_PASS or self.calls is None:
-            return False
-        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        pass_of_both = self.lifetime is Lifetime.SAME_PASS and self.calls is not None
+        first, second = (set(self.journal.reaches(c)) for c in self.calls or ()) if pass_of_both else (set(), set())
         return bool(first & second) and (first < second or second < first)
 
     @cached_property
     def left_by_another_pass(self) -> bool:
         """Whether the pass of the failing loss, made behind the earlier call, computes anew with all of the parameters
         behind, and takes besides what the earlier one's pass has left on an object: a teacher's output, a target."""
-        anew = bool(self._all_behind) and self._all_behind <= self.fresh
-        if self.lifetime is not Lifetime.SAME_PASS or self.in_one_pass or self.within_one_call or self.asks_for_it:
-            return False
-        return anew and all(c.holders and all(h.exact and len(h.steps) > 1 for h in c.holders) for c in self._crossing)
+        anew = bool(self._all_behind) and self._all_behind <= self.fresh and self.lifetime is Lifetime.SAME_PASS
+        left = all(c.holders and all(h.exact and len(h.steps) > 1 for h in c.holders) for c in self._crossing)
+        return anew and left and not (self.in_one_pass or self.within_one_call or self.asks_for_it)
 
     @cached_property
     def may_move_along(self) -> bool:
@@ -328,10 +311,10 @@ class Reuse(OlderValues):
         """Whether the loss only weighs or compares what it computes anew by what was made once, and reaches all that is
         to learn behind that anew, too: the old values may be meant as constants."""
         meant = self._all_behind & self._meant if self._meant is not None else self._all_behind
-        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= self.fresh:
-            return False
+        once = self.lifetime is Lifetime.MADE_ONCE and bool(meant) and meant <= self.fresh
         kinds = {c.compared or c.factor for c in self._crossing}
-        return "" not in kinds and bool(kinds - {"alone"})  # an advantage is no more than a weight of others' terms
+        # An advantage is no more than a weight of others' terms.
+        return once and "" not in kinds and bool(kinds - {"alone"})
 
     @cached_property
     def frozen_by_now(self) -> bool:
@@ -395,20 +378,16 @@ class Reuse(OlderValues):
         if not self.fitted_by_one or self.calls is None or {c.kind for c in self.calls} != {"backward"}:
             return None, []
         first, second = (set(self.journal.reaches(c)) for c in self.calls)
-        if second < first:
-            return self.calls[0], self.earlier
-        return self.calls[1], self._crossing
+        return (self.calls[0], self.earlier) if second < first else (self.calls[1], self._crossing)
 
     @cached_property
     def in_earlier_loss(self) -> bool:
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
-        if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:
-            return False
-        if self.coupling is not None or self.aims_anew or self.frozen_by_now:
-            return self.coupling is not None and not self.coupling.late
-        if self.weighed_by is not None:
-            return self.weighed_by is self.freeing
-        return bool(self.owners & self.works_for[1])
+        target = self.lifetime is Lifetime.SAME_PASS and self.role is Role.TARGET
+        if not target or self.coupling is not None or self.aims_anew or self.frozen_by_now:
+            return target and self.coupling is not None and not self.coupling.late
+        weighed = self.weighed_by
+        return weighed is self.freeing if weighed is not None else bool(self.owners & self.works_for[1])
 
     @property
     def may_be_for_both(self) -> bool:
@@ -418,9 +397,8 @@ class Reuse(OlderValues):
     @cached_property
     def coupling(self) -> Coupling | None:
         """Where one of two losses only aims at what the other one trains; None where the losses do not show that."""
-        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped or self.asks_for_it:
-            return None
-        if self._of_one_side or self._of_neither_side:
+        shown = self.lifetime is Lifetime.SAME_PASS and not (self.only_heads_stepped or self.asks_for_it)
+        if not shown or self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide
         return one_way(self._evidence, self.earlier, self.journal.owners, self.failing, self.freeing)
 
@@ -437,11 +415,8 @@ class Reuse(OlderValues):
     @cached_property
     def carries(self) -> list[Carried]:
         """The edges into the older part that are the fault, newest first."""
-        if self.from_one_root:
-            return []
-        if self.coupling is not None:
-            return self.coupling.late or self.coupling.early
-        return self._crossing
+        coupled = (self.coupling.late or self.coupling.early) if self.coupling is not None else self._crossing
+        return coupled if not self.from_one_root else []
 
     @cached_property
     def adds_up(self) -> bool:
@@ -451,9 +426,8 @@ class Reuse(OlderValues):
         return self.lifetime is Lifetime.RECURS and bool(fresh) and all(map(self._adds, self.carries))
 
     def _adds(self, carry: Carried) -> bool:
-        if carry.taken is None or carry.taken.op not in _SUMS or carry.made.op != carry.taken.op:
-            return False
-        return len({f.extent for f in (*carry.making[:1], *carry.using[:1])}) == 1
+        summed = carry.taken is not None and carry.made.op == carry.taken.op and carry.taken.op in _SUMS
+        return summed and len({f.extent for f in (*carry.making[:1], *carry.using[:1])}) == 1
 
     @cached_property
     def ran_beside(self) -> int:
@@ -501,9 +475,7 @@ class Reuse(OlderValues):
 
     @cached_property
     def meant_known(self) -> bool:
-        if self.coupling is not None:
-            return bool(self.coupling.late and self.coupling.early)
-        return self._meant is not None
+        return bool(self.coupling.late and self.coupling.early) if self.coupling else self._meant is not None
 
     @property
     def own(self) -> set[str]:
@@ -526,9 +498,8 @@ class Reuse(OlderValues):
     def owned_by_others(self) -> bool:
         """Whether the owners prove it a constant: all of what lies behind is known to be owned by others than those
         that the loss which takes it in works for."""
-        if not self.behind or not self.journal.owners.of(self.behind).known:
-            return False
-        if self.may_be_for_both or (self.weighed_by is not None and not self._of_one_side):
+        known = bool(self.behind) and self.journal.owners.of(self.behind).known
+        if not known or self.may_be_for_both or (self.weighed_by is not None and not self._of_one_side):
             return False
         if self.in_earlier_loss and self.coupling is None:
             return bool(self.works_for[0]) and not self.owners & self.works_for[0]

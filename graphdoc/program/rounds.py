@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, Package, SourceTexts, package_of
 from graphdoc.program.bindings import everywhere, frame_of, function_at, statement_at
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.spans import in_function, level_of, loops_around, node_loop_of
-from graphdoc.source.module import each, has, walked
+from graphdoc.source.module import Loop, each, has
 from graphdoc.source.paths import covers
 
 
@@ -21,17 +21,13 @@ def of_this_round(run: Evidence, met: Node | None, failing: Event, made: Node) -
     call behind the loop. Nothing is carried there from one call of that line to its next. ``met`` is the node at which
     it failed.
     """
-    if met is None or met.state != "stale" or made.iteration < 0:
-        return False
-    if made.iteration != max(n.iteration for n in run.nodes):
-        return False
-    if any(n.state == "released" and n.sequence <= met.sequence for n in run.nodes):
-        return False  # an earlier call has walked a part of it
     level = level_of(made.stack, failing.stack)
-    if level is None:
+    newest = made.iteration >= 0 and made.iteration == max(n.iteration for n in run.nodes)
+    if met is None or met.state != "stale" or not newest or level is None:
         return False
+    walked = any(n.state == "released" and n.sequence <= met.sequence for n in run.nodes)  # by an earlier call
     inner, outer = (loops_around(run.sources, f) for f in level)
-    return len(inner) > len(outer) and all(loop in inner for loop in outer)
+    return not walked and len(inner) > len(outer) and all(loop in inner for loop in outer)
 
 
 def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Frame]) -> bool:
@@ -42,10 +38,9 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     if level is None or level[0].start > level[1].start:
         return False
     inner = next(i for i, f in enumerate(below) if f is level[1])
-    if any(loops_around(sources, f) for f in below[inner + 1 :]):
-        return False
     around, repeated = (loops_around(sources, f) for f in level)
-    return all(loop in around for loop in repeated)
+    looped = any(loops_around(sources, f) for f in below[inner + 1 :])
+    return not looped and all(loop in around for loop in repeated)
 
 
 def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
@@ -142,12 +137,9 @@ def _is_private(sources: SourceTexts, holder: Holder) -> bool:
 def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
     """Whether one line stands in an arm of an ``if`` of this function, and the other behind the whole ``if``."""
     function = function_at(sources, made)
-    if function is None or not covers(function, taken.line):
-        return False
-    return any(
-        covers(n, made.line) and taken.line > (n.end_lineno or n.lineno) and not n.orelse
-        for n in each(function, ast.If)
-    )
+    arms = (n for n in each(function, ast.If) if covers(n, made.line) and not n.orelse)
+    below = any(taken.line > (n.end_lineno or n.lineno) for n in arms)
+    return below and function is not None and covers(function, taken.line)
 
 
 # Values that every round of the loop around a backward call makes anew, whichever of them its loss then uses.
@@ -162,40 +154,33 @@ def made_each_round(sources: SourceTexts, producer: Node, failing: Event) -> boo
     lines below it in their functions, none of which may end before or keep its result. What a package computes below
     them it may keep (``parametrize.cached``); of a layer's and a function's own code that is known not to be so.
     """
-    if not _computes_anew(producer.stack):
+    call, loop, at = next(_rounds(sources, failing, producer), (None, None, None))
+    if call is None or loop is None or at is None or at.line >= call.line or not _computes_anew(producer.stack):
         return False
     made = [f for f in producer.stack if f.user]
-    for call in reversed([f for f in failing.stack if f.user]):
-        loop = node_loop_of(sources, call)
-        level = next((i for i, f in enumerate(made) if f.in_function_of(call)), None)
-        if loop is None:
-            continue
-        if level is None or not covers(loop, made[level].line) or made[level].line >= call.line:
-            return False
-        inner = all(_always_runs(sources, f) for f in made[level + 1 :])
-        return inner and _is_plain(loop.body, made[level].line)
-    return False
+    inner = all(_always_runs(sources, f) for f in made[made.index(at) + 1 :])
+    return inner and _is_plain(loop.body, at.line)
+
+
+def _rounds(sources: SourceTexts, call: Event, other: Node | Event) -> Iterator[tuple[Frame, Loop, Frame | None]]:
+    """The loops of the user's around a call, from the innermost function on, each with the line of the call in it and
+    the one in it at which the other thing was done."""
+    users = [f for f in other.stack if f.user]
+    for frame in reversed([f for f in call.stack if f.user]):
+        loop, at = node_loop_of(sources, frame), in_function(users, frame)
+        if loop is not None:
+            yield frame, loop, at if at is not None and covers(loop, at.line) else None
 
 
 def in_loop_of(sources: SourceTexts, one: Event, other: Event) -> bool:
     """Whether another call is made in the innermost loop of the user's around a call, and in no other one behind it."""
-    users = [f for f in other.stack if f.user]
-    for call in reversed([f for f in one.stack if f.user]):
-        loop = node_loop_of(sources, call)
-        if loop is not None:
-            at = in_function(users, call)
-            return at is not None and covers(loop, at.line)
-    return False
+    return any(at is not None for _, _, at in islice(_rounds(sources, one, other), 1))
 
 
 def made_outside_loops(sources: SourceTexts, producer: Node, failing: Event) -> bool:
     """Whether a value was made by a line that stands in no loop of the user's around the failing call."""
-    made = [f for f in producer.stack if f.user]
-    for call in (f for f in failing.stack if f.user):
-        loop, at = node_loop_of(sources, call), in_function(made, call)
-        if loop is not None and at is not None and covers(loop, at.line):
-            return False
-    return bool(made)
+    inside = any(at is not None for _, _, at in _rounds(sources, failing, producer))
+    return not inside and any(f.user for f in producer.stack)
 
 
 def _computes_anew(stack: list[Frame]) -> bool:
@@ -211,16 +196,13 @@ def _computes_anew(stack: list[Frame]) -> bool:
 def _always_runs(sources: SourceTexts, frame: Frame) -> bool:
     """Whether each call of the function around a place comes to it and computes it again."""
     function = function_at(sources, frame)
-    if function is None or function.decorator_list:
-        return False
-    return _is_plain(function.body, frame.line)
+    return function is not None and not function.decorator_list and _is_plain(function.body, frame.line)
 
 
 def _is_plain(block: list[ast.stmt], line: int) -> bool:
     """Whether a line stands in a simple statement of the block itself, and nothing may leave the block before it."""
-    at = next((i for i, s in enumerate(block) if covers(s, line)), None)
-    if at is None or not isinstance(block[at], ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
-        return False
-    computed = has(block[at], ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr)
-    leaving = (ast.Return, ast.Break, ast.Continue, ast.Yield)
-    return not computed and not any(isinstance(n, leaving) for s in block[:at] for n in walked(s))
+    at = next((s for s in block if covers(s, line)), None)
+    simple = isinstance(at, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return)
+    computed = has(at, ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr)
+    before = takewhile(lambda s: s is not at, block)
+    return simple and not computed and not any(has(s, ast.Return, ast.Break, ast.Continue, ast.Yield) for s in before)

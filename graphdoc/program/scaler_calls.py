@@ -8,10 +8,10 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import scope_at
-from graphdoc.program.spans import frames, in_function, innermost_user
-from graphdoc.source.module import Loop, each, is_method_call
-from graphdoc.source.paths import blocks_of, covers, last_word, only
+from graphdoc.program.bindings import scope_at, source_at
+from graphdoc.program.spans import frames, in_function, innermost_user, node_loop_of, user_line
+from graphdoc.source.module import each, is_method_call
+from graphdoc.source.paths import called, covers, only
 from graphdoc.source.scopes import own_nodes
 
 
@@ -80,23 +80,17 @@ def cleared_since_backward(events: list[Event], optimizers: list[Optimizer]) -> 
     another reason), or where no backward was seen.
     """
     backward = next((e for e in reversed(events) if e.kind == "backward" and not e.failed), None)
-    if backward is None:
-        return None
-    clears = [e for e in events if e.kind == "zero_grad" and e.index > backward.index]
-    reached, cleared = set(backward.reaches), {e.optimizer for e in clears}
-    if not optimizers or any(o.id not in cleared or not reached.intersection(o.parameters) for o in optimizers):
-        return None
-    at, of = innermost_user(clears[-1].stack), innermost_user(backward.stack)
-    return (at, of) if at is not None and of is not None else None
+    clears = [e for e in events if e.kind == "zero_grad" and backward is not None and e.index > backward.index]
+    cleared, reached = {e.optimizer for e in clears}, set(backward.reaches if backward is not None else ())
+    every = optimizers and all(o.id in cleared and reached.intersection(o.parameters) for o in optimizers)
+    at, of = user_line(next(reversed(clears), None)), user_line(backward)
+    return (at, of) if at is not None and of is not None and every else None
 
 
 def _level(now: list[Frame], earlier: list[Frame], update: list[Frame]) -> tuple[Frame, Frame]:
     """The places of the two calls in the function in which ``update`` is called; their innermost ones otherwise."""
-    for frame in reversed(update):
-        here = [in_function(s, frame) for s in (now, earlier)]
-        if here[0] is not None and here[1] is not None:
-            return here[0], here[1]
-    return now[-1], earlier[-1]
+    levels = ((in_function(now, frame), in_function(earlier, frame)) for frame in reversed(update))
+    return next(((a, b) for a, b in levels if a is not None and b is not None), (now[-1], earlier[-1]))
 
 
 def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame | None]:
@@ -104,34 +98,28 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
 
     Empty where the two do not stand in one function, the update behind the call and in the same loop.
     """
-    scope, update = scope_at(sources, found.now), _update_statement(sources, found)
-    if update is None:
-        return [], None
-    loop = _innermost_loop(scope, found.now.line)
-    if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
-        return [], None
-    exits = [n for n in own_nodes(scope) if isinstance(n, ast.Continue | ast.Break | ast.Return)]
-    leaving = [
-        n
-        for n in exits
-        if found.now.line < n.lineno < update.lineno
-        and (isinstance(n, ast.Return) or _innermost_loop(scope, n.lineno) is loop)
-        and not _made_before(scope, n, update)
-    ]
-    leaving.sort(key=lambda n: n.lineno)
-    return (
-        [bindings.frame_of(sources, found.now, n) for n in leaving],
-        bindings.frame_of(sources, found.now, update),
+    source, update, loop = (
+        source_at(sources, found.now),
+        _update_statement(sources, found),
+        node_loop_of(sources, found.now),
     )
+    if update is None or found.now.line >= update.lineno or (loop is not None and not covers(loop, update.lineno)):
+        return [], None
+    exits = (n for n in own_nodes(scope_at(sources, found.now)) if isinstance(n, ast.Continue | ast.Break | ast.Return))
+    between = (n for n in exits if found.now.line < n.lineno < update.lineno)
+    leaving = [n for n in between if isinstance(n, ast.Return) or source.node_loop(n) is loop]
+    blocks = ((n, source.node_block(n)) for n in sorted(leaving, key=lambda n: n.lineno))
+    # Not where the block that ends with this statement makes the same call itself.
+    found_out = [n for n, (block, i) in blocks if ast.dump(update) not in map(ast.dump, block[:i])]
+    first, *others = (bindings.frame_of(sources, found.now, n) for n in (update, *found_out))
+    return others, first
 
 
 def condition(sources: SourceTexts, found: Refused) -> Frame | None:
     """The test of the ``if`` under which ``update`` stands and the refused call does not."""
-    root, update = bindings.tree(sources, found.now.file), _update_statement(sources, found)
-    if update is None:
-        return None
-    around = [n for n in each(root, ast.If) if covers(n, update.lineno) and not covers(n, found.now.line)]
-    inner = max(around, key=lambda n: n.lineno, default=None)
+    update, source = _update_statement(sources, found), source_at(sources, found.now)
+    above = (n for n in source.node_ancestors(update) if isinstance(n, ast.If)) if update is not None else iter(())
+    inner = next((n for n in above if not covers(n, found.now.line)), None)
     return bindings.frame_of(sources, found.now.file, inner.test) if inner is not None else None
 
 
@@ -140,19 +128,15 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
     behind the ``if`` as well: more of the ``if`` than its one body calls the scaler behind it, or the ``if`` has an
     ``else``.
     """
-    root, update = bindings.tree(sources, found.now.file), _update_statement(sources, found)
-    if update is None:
-        return None
-    owner = next((n for n in each(root, ast.If) if update in n.body), None)
-    if owner is None or owner.orelse or covers(owner, found.now.line) or len(owner.body) < 2:
+    update, source = _update_statement(sources, found), source_at(sources, found.now)
+    owner = source.parents.get(update) if update is not None else None
+    if update is None or not isinstance(owner, ast.If) or owner.orelse or covers(owner, found.now.line):
         return None
     text = bindings.text_of(update.value)
-    scaler = text.partition(".update(")[0]
-    behind = owner.body[owner.body.index(update) + 1 :]
-    if any(scaler in bindings.names_in(n) for s in behind for n in each(s, ast.expr)):
+    scaler, behind = text.partition(".update(")[0], owner.body[owner.body.index(update) + 1 :]
+    if len(owner.body) < 2 or any(scaler in bindings.names_in(n) for s in behind for n in each(s, ast.expr)):
         return None
-    file, function = found.now.file, found.now.function
-    return bindings.frame_of(sources, file, update, function), bindings.frame_of(sources, file, owner, function), text
+    return bindings.frame_of(sources, found.now, update), bindings.frame_of(sources, found.now, owner), text
 
 
 def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
@@ -166,17 +150,6 @@ def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
     return only([n for n in every if receiver and bindings.text_of(n.value).startswith(f"{receiver}.update(")])
 
 
-def _innermost_loop(scope: ast.AST, line: int) -> ast.stmt | None:
-    loops = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, line)]
-    return max(loops, key=lambda n: n.lineno, default=None)
-
-
-def _made_before(scope: ast.AST, node: ast.stmt, update: ast.Expr) -> bool:
-    """Whether the block that ends with this statement makes the same call itself."""
-    blocks = (block for parent in (scope, *own_nodes(scope)) for block in blocks_of(parent) if node in block)
-    return any(ast.dump(b) == ast.dump(update) for block in blocks for b in block[: block.index(node)])
-
-
 # Steps that are left out where a gradient or a loss is not finite: what stands beside such a step runs as rarely.
 
 _LOOKS = frozenset({"isfinite", "isnan", "isinf"})
@@ -188,6 +161,5 @@ def is_guarded(sources: SourceTexts, step: Frame, backward: Frame) -> bool:
     Where something else decides on it too, gradients may be collected over several calls.
     """
     around = [n for n in each(scope_at(sources, step), ast.If) if covers(n, step.line)]
-    if step.file == backward.file:
-        around = [n for n in around if not covers(n, backward.line)]
-    return bool(around) and all(any(last_word(c.func) in _LOOKS for c in each(n.test, ast.Call)) for n in around)
+    around = [n for n in around if step.file != backward.file or not covers(n, backward.line)]
+    return bool(around) and all(any(called(c) in _LOOKS for c in each(n.test, ast.Call)) for n in around)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts, package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import call_at, expression_at, source_at, statement_at, text_of
-from graphdoc.source.module import Loop, Source, each, is_method_call, walked
-from graphdoc.source.paths import is_name, is_read
+from graphdoc.program.bindings import call_at, expression_at, frame_of, source_at, statement_at, text_of
+from graphdoc.source.module import Loop, each, is_method_call
+from graphdoc.source.paths import elements, is_read, only
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:
@@ -99,10 +99,8 @@ def place(frame: Frame) -> dict[str, object]:
 
 def where(frame: Frame | None) -> str:
     """``train.py:12``: the short form for a sentence; empty for None."""
-    if frame is None:
-        return ""
-    name = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return f"{name}:{frame.line}"
+    name = frame.file.replace("\\", "/").rpartition("/")[2] if frame is not None else ""
+    return f"{name}:{frame.line}" if frame is not None else ""
 
 
 def line_text(sources: SourceTexts, frame: Frame | None) -> str:
@@ -112,9 +110,7 @@ def line_text(sources: SourceTexts, frame: Frame | None) -> str:
 
 def code_at(sources: SourceTexts, frame: Frame | None) -> str:
     """The exact expression that the frame was executing; the whole line where no columns are known."""
-    if frame is None:
-        return ""
-    if frame.column <= 0 or frame.end_column <= 0:
+    if frame is None or frame.column <= 0 or frame.end_column <= 0:
         return line_text(sources, frame)
     lines = sources.get(frame.file, "").splitlines()
     last = frame.end_line or frame.line
@@ -147,10 +143,7 @@ def _raw_line(sources: SourceTexts, frame: Frame | Span) -> str:
 def loop_of(sources: Mapping[str, str], frame: Frame) -> Frame | None:
     """The innermost ``for`` or ``while`` of the same function around a place; None where it stands in none."""
     loop = node_loop_of(sources, frame)
-    if loop is None:
-        return None
-    at = Source(frame.file, sources[frame.file]).place(loop)
-    return Frame(at.file, at.line, at.column, at.end_line, at.end_column, frame.function)
+    return frame_of(sources, frame, loop) if loop is not None else None
 
 
 def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
@@ -167,13 +160,10 @@ def loops_around(sources: SourceTexts, frame: Frame) -> list[Loop]:
 
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     """Whether a ``for`` goes through ``range`` and reads nothing of what it goes through: so many times the same."""
-    node = statement_at(sources, loop)
-    if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
-        return False
-    name, called = node.target.id, node.iter.func
-    inside = [n for s in node.body for n in walked(s)]
-    read = any(is_name(n, name) and is_read(n) for n in inside)
-    return is_name(called, "range") and not read
+    match statement_at(sources, loop):
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range")), body=body):
+            return not any(n.id == name and is_read(n) for s in body for n in each(s, ast.Name))
+    return False
 
 
 def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Frame) -> list[Frame]:
@@ -212,12 +202,9 @@ def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[F
 
 def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
     """How many calls of the user's code a forward and a write have in common."""
-    number = 0
-    for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
-        if (one.function, one.extent) != (other.function, other.extent):
-            break
-        number += 1
-    return number
+    pairs = zip(*([f for f in s if f.user] for s in (forward, write)), strict=False)
+    same = takewhile(lambda p: (p[0].function, p[0].extent) == (p[1].function, p[1].extent), pairs)
+    return sum(1 for _ in same)
 
 
 def in_this_order(*calls: Sequence[Frame]) -> bool:
@@ -232,11 +219,8 @@ def apart(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Sequence[Frame]
     """The user's frames of two calls, without what both have below: two statements that call one helper, and not the
     line of the helper. Two calls that came the same way keep all."""
     ways = [f for f in one if f.user], [f for f in other if f.user]
-    below = 0
-    for a, b in zip(*(reversed(w) for w in ways), strict=False):
-        if (a.file, a.extent) != (b.file, b.extent):
-            break
-        below += 1
+    pairs = zip(*(reversed(w) for w in ways), strict=False)
+    below = sum(1 for _ in takewhile(lambda p: p[0].extent == p[1].extent, pairs))
     ours, theirs = (w[: len(w) - below] for w in ways)
     return (ours, theirs) if ours and theirs else ways
 
@@ -271,20 +255,19 @@ def reached(extras: dict[str, Any]) -> Iterator[Reached]:
     """Every tensor that was looked at, those near the failure first; damaged entries are left out."""
     told = extras.get("locals")
     for entry in told if isinstance(told, list) else []:
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            continue
-        yield Reached(
-            _MANGLED.sub(r"\1", entry["path"]),
-            str(entry.get("function", "")),
-            bool(entry.get("requires_grad")),
-            bool(entry.get("is_leaf")),
-            str(entry.get("op", "")),
-            str(entry.get("dtype", "")),
-            bool(entry.get("inference")),
-            innermost(frames(entry.get("made"))),
-            tuple(n for n in entry.get("shape") or () if isinstance(n, int)),
-            str(entry.get("type", "")),
-        )
+        if isinstance(entry, dict) and isinstance(entry.get("path"), str):
+            yield Reached(
+                _MANGLED.sub(r"\1", entry["path"]),
+                str(entry.get("function", "")),
+                bool(entry.get("requires_grad")),
+                bool(entry.get("is_leaf")),
+                str(entry.get("op", "")),
+                str(entry.get("dtype", "")),
+                bool(entry.get("inference")),
+                innermost(frames(entry.get("made"))),
+                tuple(n for n in entry.get("shape") or () if isinstance(n, int)),
+                str(entry.get("type", "")),
+            )
 
 
 def tensor_named(extras: dict[str, Any], name: str) -> Reached | None:
@@ -294,12 +277,9 @@ def tensor_named(extras: dict[str, Any], name: str) -> Reached | None:
 
 def frames(value: object) -> list[Frame]:
     """Frames that were kept as plain dictionaries in ``Evidence.extras``."""
-    known = Frame.__dataclass_fields__
-    found = []
-    for entry in value if isinstance(value, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("line"), int):
-            found.append(Frame(**{k: v for k, v in entry.items() if k in known}))
-    return found
+    kept = [e for e in (value if isinstance(value, list) else []) if isinstance(e, dict)]
+    whole = (e for e in kept if isinstance(e.get("file"), str) and isinstance(e.get("line"), int))
+    return [Frame(**{k: v for k, v in e.items() if k in Frame.__dataclass_fields__}) for e in whole]
 
 
 def innermost_at(value: object) -> Frame | None:
@@ -337,10 +317,8 @@ def differentiated_in(sources: SourceTexts, stack: Sequence[Frame]) -> str:
     below = stack[list(stack).index(frame) + 1 :]
     if not below or below[0].function == "Tensor.backward":
         return text_of(call.func.value)
-    given = call.args[0] if call.args else None
-    if isinstance(given, ast.List | ast.Tuple) and len(given.elts) == 1:
-        given = given.elts[0]
-    return text_of(given)
+    given = next(iter(call.args), None)
+    return text_of(only(elements(given)) or given)
 
 
 # Who runs the loop: a line of the user's that hands it to an installed package, which calls the user's code back.
@@ -348,18 +326,15 @@ def differentiated_in(sources: SourceTexts, stack: Sequence[Frame]) -> str:
 
 def driver_of(evidence: Evidence) -> Frame | None:
     """The user's line below which a package ran both the forward pass and its backward: ``trainer.fit(…)``; or None."""
-    if not evidence.packages:
-        return None
     event = evidence.failing_call
     stack = event.stack if event is not None else evidence.raised.stack if evidence.raised is not None else []
-    at = next((i for i in range(len(stack) - 1, -1, -1) if stack[i].user), -1)
-    if at < 0 or not any(evidence.package(f.file) for f in stack[at + 1 :]):
+    line = innermost_user(stack) if evidence.packages else None
+    below = list(takewhile(lambda f: not f.user, reversed(stack)))
+    if line is None or not any(evidence.package(f.file) for f in below):
         return None
-    line = stack[at]
     made = _made_for(evidence.cuts, evidence.events, evidence.nodes, event)
-    if made:
-        return line if all(any(is_at(f, line) for f in stack) for stack in made) else None
-    return None if _takes_tensor(evidence.sources, evidence.extras, line) else line
+    handed = not made and _takes_tensor(evidence.sources, evidence.extras, line)
+    return line if not handed and all(any(is_at(f, line) for f in stack) for stack in made) else None
 
 
 def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Event | None) -> list[list[Frame]]:
@@ -368,11 +343,10 @@ def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Ev
     A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
     """
     ends = ("backward", "grad", "step")
-    before = [e.sequence for e in events if event is not None and e.index < event.index and e.kind in ends]
+    before = (e.sequence for e in events if event is not None and e.index < event.index and e.kind in ends)
     last = max(before, default=-1)
     nodes = [n for n in graph if any(f.user for f in n.stack)]
-    fresh = [n.stack for n in nodes if n.sequence >= last]
-    return (fresh or [n.stack for n in nodes]) + [c.stack for c in cuts if c.stack]
+    return [n.stack for n in [n for n in nodes if n.sequence >= last] or nodes] + [c.stack for c in cuts if c.stack]
 
 
 def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> bool:
@@ -402,30 +376,21 @@ def inside(driver: Frame | None, stack: Sequence[Frame]) -> list[Frame]:
     The first is in the function that the package calls, for each batch or at each event.
     """
     users = [f for f in stack if f.user]
-    if driver is None:
-        return users
-    at = next((i for i in range(len(users) - 1, -1, -1) if is_at(users[i], driver)), -1)
-    return users[at + 1 :]
+    return list(takewhile(lambda f: driver is None or not is_at(f, driver), users[::-1]))[::-1]
 
 
 def once_a_batch(driver: Frame | None, sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> bool:
     """Whether a place of a stack stands in the function that a package calls for each batch, and in no loop there."""
-    if driver is None or loop_of(sources, frame) is not None:
-        return False
-    users = inside(driver, stack)
-    return bool(users) and is_at(users[0], frame)
+    first = inside(driver, stack)[:1] if driver is not None and loop_of(sources, frame) is None else []
+    return any(is_at(f, frame) for f in first)
 
 
 def caller_of(packages: list[Package], stack: Sequence[Frame], frame: Frame) -> str:
     """The package that calls a function of the user's: ``lightning 2.6.6``; empty where none does."""
     at = next((i for i, f in enumerate(stack) if f is frame), 0)
-    for above in reversed(stack[:at]):
-        package = package_of(packages, above.file)
-        if above.user:
-            return ""
-        if package is not None:
-            return package.told
-    return ""
+    above = takewhile(lambda f: not f.user, reversed(stack[:at]))
+    found = (package_of(packages, f.file) for f in above)
+    return next((package.told for package in found if package is not None), "")
 
 
 def names_place(value: Any, line: Frame, exact: bool = False) -> bool:

@@ -12,13 +12,13 @@ from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, has, is_method_call, is_within, keyword, walked
 from graphdoc.source.paths import (
+    called,
     detached,
     is_attribute,
     is_constant,
     is_name,
     is_read,
     is_set,
-    last_word,
     pairs,
     without_subscripts,
 )
@@ -87,15 +87,12 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 def _writes_data(node: ast.AST) -> bool:
     """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
-    written: ast.expr | None = None
+    written = node.target if isinstance(node, ast.AugAssign) else None
     if is_method_call(node) and node.func.attr.endswith("_"):
-        written = node.func.value
-    elif isinstance(node, ast.AugAssign):
-        written = node.target
+        written = node.func.value  # type: ignore[assignment]
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         written = node.targets[0]
-    base = without_subscripts(written) if written is not None else None
-    return is_attribute(base, "data")
+    return written is not None and is_attribute(without_subscripts(written), "data")
 
 
 def _uses_gradient(node: ast.AST) -> bool:
@@ -129,14 +126,9 @@ def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
     """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
     frame = innermost_user(sign.stack)
-    root = bindings.tree_at(sources, frame)
-    if frame is None:
-        return False
-    scope = bindings.scope_around(root, frame.line)
-    for node in walked(root):
-        at = (getattr(node, "lineno", 0), getattr(node, "col_offset", -2) + 1)
-        if at != (frame.line, frame.column):
-            continue
+    scope, spot = bindings.scope_at(sources, frame), (frame.line, frame.column) if frame is not None else None
+    every = each(bindings.tree_at(sources, frame), ast.expr, ast.stmt)
+    for node in (n for n in every if (n.lineno, n.col_offset + 1) == spot):
         if isinstance(node, ast.BinOp | ast.AugAssign):
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
             return bool(sign.facts.get("several")) or not any(_is_number(side, scope, node) for side in sides)
@@ -157,18 +149,15 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
         return _is_number(node.operand, scope, addition)
     if not isinstance(node, ast.Name):
         return isinstance(node, ast.Constant)
-    starts: list[ast.Assign | ast.AugAssign] = []
-    adds: list[ast.Assign | ast.AugAssign] = []
-    for n in walked(scope):
-        if isinstance(n, ast.AugAssign) and is_name(n.target, node.id):
-            adds.append(n)
-        elif isinstance(n, ast.Assign) and any(is_name(t, node.id) for t in n.targets):
-            if not isinstance(n.value, ast.Constant) and node.id not in bindings.names_in(n.value):
-                return False  # it is given another value
-            (starts if isinstance(n.value, ast.Constant) else adds).append(n)
-    adds = [n for n in adds if not isinstance(n.value, ast.Constant)]
-    first = min(adds, key=_line, default=None)
-    return bool(starts) and (first is None or is_within(addition, first))
+    given = [n for n in each(scope, ast.Assign) if any(is_name(t, node.id) for t in n.targets)]
+    starts = [n for n in given if isinstance(n.value, ast.Constant)]
+    adds = [
+        n for n in each(scope, ast.AugAssign) if is_name(n.target, node.id) and not isinstance(n.value, ast.Constant)
+    ]
+    on = [n for n in given if node.id in bindings.names_in(n.value)]
+    first = min([*adds, *on], key=_line, default=None)
+    anew = len(starts) + len(on) < len(given)  # it is given another value
+    return bool(starts) and not anew and (first is None or is_within(addition, first))
 
 
 def _loses(node: ast.AST) -> bool:
@@ -177,13 +166,10 @@ def _loses(node: ast.AST) -> bool:
         return not bindings.text_of(node.value).endswith(".grad")
     if not isinstance(node, ast.Call):
         return False
-    name = bindings.dotted(node.func)
-    if name.endswith("autograd.grad"):
-        return not any(k.arg == "create_graph" for k in node.keywords)
-    last = name.rpartition(".")[2]
-    if is_method_call(node) and node.func.attr in _NUMBERS and not node.args:
-        return True
-    return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
+    if bindings.dotted(node.func).endswith("autograd.grad"):
+        return keyword(node, "create_graph") is None
+    made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
+    return made or (is_method_call(node, *_NUMBERS) and not node.args)
 
 
 def _cuts(node: ast.AST) -> bool:
@@ -192,21 +178,19 @@ def _cuts(node: ast.AST) -> bool:
 
 
 def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
-    return isinstance(node, ast.Call) and last_word(node.func) in names
+    return called(node) in names
 
 
 def _makes_leaf(node: ast.AST) -> bool:
     """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
     is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
-    if isinstance(node, ast.Call) and last_word(node.func) == "requires_grad_":
-        return any(last_word(n) in ("detach", "data") for n in each(node.func, ast.Attribute))
-    if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
+    if not isinstance(node, ast.Call):
         return False
-    if not is_constant(keyword(node, "requires_grad"), True) or not node.args:
-        return False
+    if called(node) == "requires_grad_":
+        return any(n.attr in ("detach", "data") for n in each(node.func, ast.Attribute))
+    flagged = called(node) in _MAKERS and is_constant(keyword(node, "requires_grad"), True)
     # The whole of it kept under a name may be what a network has computed.
-    given = node.args[0]
-    return isinstance(given, ast.Name | ast.Attribute) or has(given, ast.Call)
+    return flagged and any(isinstance(a, ast.Name | ast.Attribute) or has(a, ast.Call) for a in node.args[:1])
 
 
 def _draws(node: ast.AST) -> bool:
@@ -222,10 +206,8 @@ def _draws_with_a_path(sources: SourceTexts) -> bool:
 
 def _is_estimator(node: ast.AST) -> bool:
     """``x + (z - x).detach()``: the value of one, the gradient of the other."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-        return False
-    for kept, cut in ((node.left, node.right), (node.right, node.left)):
-        difference = detached(cut)
-        if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):
-            return ast.unparse(difference.right) == ast.unparse(kept)
-    return False
+    sides = [(node.left, node.right), (node.right, node.left)] if isinstance(node, ast.BinOp) else []
+    added = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    parts = ((kept, detached(cut)) for kept, cut in sides if added)
+    differences = ((kept, d) for kept, d in parts if isinstance(d, ast.BinOp) and isinstance(d.op, ast.Sub))
+    return any(ast.unparse(d.right) == ast.unparse(kept) for kept, d in differences)

@@ -74,12 +74,8 @@ def stale_forwards(program: Program, found: Overwrite) -> Iterator[tuple[Stale, 
 def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
     """The writes as this function has them, of all that wrote."""
     assert found.failing is not None
-    out = []
-    for w in found.writers:
-        at = level_of(found.node.stack, w.stack, found.failing.stack)
-        if at is not None and at[1].in_function_of(forward):
-            out.append(at[1])
-    return out
+    levels = (level_of(found.node.stack, w.stack, found.failing.stack) for w in found.writers)
+    return [at[1] for at in levels if at is not None and at[1].in_function_of(forward)]
 
 
 def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) -> str:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
@@ -15,7 +16,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, covers, is_attribute, is_read, key, last_word, targets_of
+from graphdoc.source.paths import bare_call, called, covers, is_attribute, is_read, key, last_word, targets_of
 from graphdoc.source.scopes import own_nodes
 
 # Where an array that was taken out of a tensor becomes a tensor again, and whether it goes into a loss.
@@ -52,14 +53,10 @@ def in_the_loss(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
 def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes: _Passes) -> Frame | None:
     for frame in reversed(stack):
         source, start = source_at(sources, frame), expression_at(sources, frame)
-        if start is None:
-            return None
         scope = scope_around(source.tree, frame.line)
-        found, returned = _follow(source, scope, start, ends, passes)
-        if found is not None:
-            return frame_of(sources, frame, found)
-        if not returned:
-            return None
+        found, returned = _follow(source, scope, start, ends, passes) if start is not None else (None, False)
+        if found is not None or not returned:
+            return frame_of(sources, frame, found) if found is not None else None
     return None
 
 
@@ -101,7 +98,7 @@ def _is_numpy(call: ast.Call) -> bool:
 
 
 def _made(call: ast.AST, node: ast.AST) -> bool:
-    return isinstance(call, ast.Call) and node is not call.func and last_word(call.func) in _MAKES
+    return called(call) in _MAKES and isinstance(call, ast.Call) and node is not call.func
 
 
 def _differentiated(method: ast.AST, node: ast.AST) -> bool:
@@ -119,22 +116,13 @@ def _only_chooses(parent: ast.AST, node: ast.AST) -> bool:
     """Whether a value is read here to decide on others, and not computed with."""
     if isinstance(parent, ast.Attribute):
         return parent.attr.startswith("arg") or parent.attr in _CHOOSES
-    return isinstance(parent, ast.Compare) or (
-        isinstance(parent, ast.Subscript | ast.IfExp) and not _is_value(parent, node)
-    )
-
-
-def _is_value(parent: ast.Subscript | ast.IfExp, node: ast.AST) -> bool:
-    return node is parent.value if isinstance(parent, ast.Subscript) else node is not parent.test
+    asks = node in (getattr(parent, "slice", None), getattr(parent, "test", None))
+    return isinstance(parent, ast.Compare) or (isinstance(parent, ast.Subscript | ast.IfExp) and asks)
 
 
 def _is_index(source: Source, node: ast.expr) -> bool:
-    above: ast.AST | None = source.parents.get(node)
-    while isinstance(above, ast.expr):
-        if isinstance(above, ast.Subscript):
-            return True
-        above = source.parents.get(above)
-    return False
+    around = takewhile(lambda n: isinstance(n, ast.expr), source.node_ancestors(node))
+    return any(isinstance(n, ast.Subscript) for n in around)
 
 
 # What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes.
@@ -222,11 +210,9 @@ def _filling(scope: ast.AST | None) -> Iterator[tuple[ast.expr, ast.Call]]:
 def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the list is read above the call for anything but to put something in."""
     scope = bindings.scope_at(sources, frame)
-    filled = {id(kept) for kept, _ in _filling(scope)}
-    return any(
-        bindings.text_of(n) == name and is_read(n) and id(n) not in filled and n.lineno < frame.line
-        for n in each(scope, ast.Name, ast.Attribute)
-    )
+    filled = {kept for kept, _ in _filling(scope)}
+    above = (n for n in each(scope, ast.Name, ast.Attribute) if n.lineno < frame.line and n not in filled)
+    return any(bindings.text_of(n) == name and is_read(n) for n in above)
 
 
 def _handed(extras: dict[str, Any], call: ast.Call, lists: dict[str, list[Frame]]) -> ast.expr | None:
@@ -249,20 +235,17 @@ def _holds(extras: dict[str, Any], node: ast.expr | None, lists: dict[str, list[
         return ""
     text = ast.unparse(node)
     paths = [t.path for t in reached(extras)]
-    if text in paths:
-        return "tensor"
-    if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths):
-        return "list"
-    if any(p.startswith(f"{text}[") for p in paths):
-        return "nested"
-    return "list" if text in lists else ""  # what has a name of its own is not told again as an entry
+    entries = [p for p in paths if p.startswith(f"{text}[")]
+    plain = any(re.fullmatch(r"\[\d+\]", p.removeprefix(text)) for p in entries)
+    kept = "list" if plain or (not entries and text in lists) else "nested" if entries else ""
+    return "tensor" if text in paths else kept  # what has a name of its own is not told again as an entry
 
 
 def _in_forward(raised: Raised | None) -> bool:
     """Whether a module was computing its output, with gradients recorded: the result becomes a part of it."""
     stack = raised.stack if raised is not None else []
-    called = max((i for i, f in enumerate(stack) if f.file.replace("\\", "/").endswith(_MODULE_CALL)), default=-1)
-    return any(f.user for f in stack[called + 1 :]) if called >= 0 else False
+    below = list(takewhile(lambda f: not f.file.replace("\\", "/").endswith(_MODULE_CALL), reversed(stack)))
+    return len(below) < len(stack) and any(f.user for f in below)
 
 
 # Values that are taken out of a graph to be printed or logged: nothing goes on from them.
@@ -314,8 +297,7 @@ def _binds_print(tree: ast.AST) -> bool:
 
 def is_only_printed(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at a place does nothing but print or log."""
-    call = bare_call(statement_at(sources, frame))
-    return call is not None and last_word(call.func) in _TELL
+    return called(bare_call(statement_at(sources, frame))) in _TELL
 
 
 # How a name came to hold a plain number where a tensor was meant: converted, or left as it began.
@@ -338,30 +320,20 @@ class Number:
 def plain_number(sources: SourceTexts, frame: Frame | None, name: str) -> Number:
     """What the assignments to ``name`` that the code at ``frame`` can see tell of it."""
     told = bindings.assignments(sources, frame, name) if frame is not None and name else []
-    converted = tuple(at for at, value in told if _converts(value))
-    if converted:
-        return Number(converted, direct=True)
-    within = tuple(at for _, value in told for at in _converting_functions(sources, value))
-    if within:
-        return Number(within)
-    return Number(starts=tuple(at for at, value in told if isinstance(getattr(value, "value", None), float)))
+    direct = tuple(at for at, value in told if _converts(value))
+    converted = direct or tuple(at for _, value in told for at in _converting_functions(sources, value))
+    starts = tuple(at for at, value in told if isinstance(getattr(value, "value", None), float))
+    return Number(converted, () if converted else starts, bool(direct))
 
 
 def _converts(node: ast.AST) -> bool:
     """Whether an expression takes numbers out of tensors by its own calls."""
-    calls = each(node, ast.Call)
-    return any(
-        is_method_call(c, *_METHODS) or (isinstance(c.func, ast.Name) and c.func.id in _FUNCTIONS) for c in calls
-    )
+    return any(is_method_call(c, *_METHODS) or bindings.text_of(c.func) in _FUNCTIONS for c in each(node, ast.Call))
 
 
 def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     """The ``return`` of each function of the sources that the expression calls by name, where that converts."""
-    called = {bindings.text_of(n.func).rpartition(".")[2]: None for n in each(value, ast.Call)}
-    return [
-        bindings.frame_of(sources, file, given, node.name)
-        for file, node in bindings.everywhere(sources, ast.FunctionDef)
-        if node.name in called
-        for given in own_nodes(node)
-        if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)
-    ]
+    names = {called(n) for n in each(value, ast.Call)}
+    functions = ((file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name in names)
+    returns = ((file, n.name, r) for file, n in functions for r in own_nodes(n) if isinstance(r, ast.Return))
+    return [bindings.frame_of(sources, file, r, name) for file, name, r in returns if _converts(r)]

@@ -23,7 +23,7 @@ from graphdoc.evidence import (
 )
 from graphdoc.program import bindings
 from graphdoc.program.bindings import source_at
-from graphdoc.program.spans import Moment, innermost_user, line_text, moment
+from graphdoc.program.spans import Moment, innermost_user, moment
 from graphdoc.source.paths import is_path, last_word, targets_of
 from graphdoc.source.scopes import parameters
 
@@ -97,13 +97,11 @@ def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame)
     """Where a step of the user's own calls its closure, if the switch that turned recording off is the step's own."""
     start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), len(stack))
     step = next((f for f in stack[start + 1 :] if not is_around(f) and not _is_base(f)), None)
-    if step is None or not step.user or step.file != switch.file or not _calls_argument(sources, step):
-        return None
     function = bindings.function_at(sources, step)
-    if function is None:
+    if step is None or function is None or step.file != switch.file or not _calls_argument(sources, step):
         return None
     first = bindings.first_line(function)
-    return step if first <= switch.line <= (function.end_lineno or first) else None
+    return step if step.user and first <= switch.line <= (function.end_lineno or first) else None
 
 
 def _is_foreign(frame: Frame) -> bool:
@@ -113,11 +111,9 @@ def _is_foreign(frame: Frame) -> bool:
 
 def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the expression that runs here calls what the function was given as an argument: ``closure()``."""
-    if frame.file not in sources:
-        return "closure()" in line_text(sources, frame)
     node, function = bindings.expression_at(sources, frame), bindings.function_at(sources, frame)
-    called = node.func if isinstance(node, ast.Call) else None
-    return function is not None and isinstance(called, ast.Name) and called.id in parameters(function)
+    name = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
+    return function is not None and name in parameters(function)
 
 
 # Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself.
@@ -264,13 +260,11 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
 
 def _is_item(holder: Holder, written: ast.Subscript) -> bool:
     """Whether a tensor is held as the item of a container of this name, by this key where the source tells it."""
-    if len(holder.steps) < 2:
+    container, item, index = *([None, None, *holder.steps][-2:]), written.slice
+    if container is None or item is None or container.type not in _ASSIGNABLE:
         return False
-    container, item = holder.steps[-2:]
-    if container.type not in _ASSIGNABLE or container.key.strip("'\"") != last_word(written.value):
-        return False
-    index = written.slice
-    return not isinstance(index, ast.Constant) or repr(index.value) == item.key or str(index.value) == item.key
+    same = container.key.strip("'\"") == last_word(written.value)
+    return same and (not isinstance(index, ast.Constant) or item.key in (repr(index.value), str(index.value)))
 
 
 # Whether the writes that were seen account for the whole way from the version that was saved to the one found.
