@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from graphdoc.source.module import each, given_to, is_method_call, walked
-from graphdoc.source.paths import bare_call, key, last_word, pairs, targets_of, words
+from graphdoc.source.module import Function, each, given_to, is_method_call, walked
+from graphdoc.source.paths import bare_call, called, is_attribute, key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
 """First names by which PyTorch's and numpy's functions are called: these compute and keep nothing."""
@@ -38,8 +38,7 @@ TAKES = frozenset(["next", "pop", "popleft", "popitem", "readline", "read", "rec
 
 def another_each_time(node: ast.AST) -> str:
     """The name of a call in it that gives another value each time: it draws, or takes the next one; empty for none."""
-    names = (last_word(call.func) for call in each(node, ast.Call))
-    return next((n for n in names if n in DRAWS or n in TAKES), "")
+    return next((called(n) for n in each(node, ast.Call) if called(n) in DRAWS | TAKES), "")
 
 
 def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.FunctionDef]:
@@ -51,15 +50,12 @@ def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.Funct
 def method_of(node: ast.AST) -> tuple[str, ast.expr | None]:
     """The method that a bare call statement calls, and on what; an empty name for any other statement."""
     value = bare_call(node)
-    if is_method_call(value):
-        return value.func.attr, value.func.value
-    return "", None
+    return (value.func.attr, value.func.value) if is_method_call(value) else ("", None)
 
 
 def calls_method(node: ast.AST, *names: str) -> bool:
     """Whether a method of one of these names is called in a piece of code."""
-    called = (c.func for c in each(node, ast.Call))
-    return any(isinstance(f, ast.Attribute) and f.attr in names for f in called)
+    return any(is_method_call(n, *names) for n in each(node, ast.Call))
 
 
 def is_bare_call(node: ast.stmt) -> bool:
@@ -84,13 +80,9 @@ def built_objects(tree: ast.AST) -> frozenset[str]:
     built: set[str] = set()
     other: set[str] = set()
     for node in ast.walk(tree):
-        value = getattr(node, "value", None)
-        func = value.func if isinstance(value, ast.Call) else None
-        last = last_word(func)
-        for target in targets_of(node):
-            if isinstance(target, ast.Name):
-                (built if last[:1].isupper() else other).add(target.id)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        made = called(getattr(node, "value", None))[:1].isupper()
+        (built if made else other).update(t.id for t in targets_of(node) if isinstance(t, ast.Name))
+        if isinstance(node, Function | ast.ClassDef):
             other.add(node.name)
     return frozenset(built - other)
 
@@ -133,20 +125,11 @@ def only_switches(trees: Iterable[ast.AST], call: ast.Call, within: frozenset[st
 
 
 def _switches(trees: list[ast.AST], function: ast.FunctionDef, within: frozenset[str]) -> bool:
-    for node in ast.walk(function):
-        if node is function:
-            continue
-        if isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS):
-            return False
-        if isinstance(node, ast.Assign) and not all(_is_flag_or_local(t) for t in node.targets):
-            return False
-        if isinstance(node, ast.Call) and not only_switches(trees, node, within):
-            return False
-    return not function.decorator_list
-
-
-def _is_flag_or_local(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) or (isinstance(target, ast.Attribute) and target.attr in _FLAGS)
+    targets = (t for n in each(function, ast.Assign) for t in n.targets)
+    sets = all(isinstance(t, ast.Name) or is_attribute(t, *_FLAGS) for t in targets)
+    plain = all(n is function or isinstance(n, _STATEMENTS) for n in each(function, ast.stmt))
+    calls = sets and plain and all(only_switches(trees, n, within) for n in each(function, ast.Call))
+    return calls and not function.decorator_list
 
 
 # Whether statements, with the functions of the program that they call, may touch what certain names stand for.
@@ -190,11 +173,8 @@ class Touching:
         todo: list[ast.AST] = [top]
         while todo:
             node = todo.pop()
-            if (
-                isinstance(node, ast.Expr)
-                and isinstance(node.value, ast.Call)
-                and only_switches(self.trees, node.value)
-            ):
+            statement = bare_call(node)
+            if statement is not None and only_switches(self.trees, statement):
                 continue
             word = last_word(node)
             if word in self.parts or (isinstance(node, ast.Attribute) and word in READS_GRADIENTS):
@@ -247,9 +227,7 @@ class Touching:
         return word in self.optimizers or "opt" in word.lower()
 
     def _is_library(self, owner: ast.expr) -> bool:
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
-        return isinstance(owner, ast.Name) and owner.id in self._imported
+        return key(owner).split(".")[0] in self._imported
 
 
 def _is_object(node: ast.expr) -> bool:
@@ -269,14 +247,12 @@ def may_draw(trees: Iterable[ast.Module], node: ast.AST) -> bool:
     definitions = _definitions(trees)
     todo: list[tuple[ast.AST, bool]] = [(node, True)]
     met: set[str] = set()
-    while todo:
-        piece, runs = todo.pop()
-        for name in (last_word(call.func) for call in each(piece, ast.Call)):
-            if "dropout" in name.lower() or (runs and name in DRAWS):
-                return True
-            if name not in met:
-                met.add(name)
-                todo += definitions.get(name, [])
+    for piece, runs in todo:
+        names = {called(call) for call in each(piece, ast.Call)}
+        if any("dropout" in name.lower() or (runs and name in DRAWS) for name in names):
+            return True
+        todo += [found for name in names - met for found in definitions.get(name, [])]
+        met |= names
     return False
 
 
@@ -288,13 +264,8 @@ def _definitions(trees: Iterable[ast.Module]) -> dict[str, list[tuple[ast.AST, b
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found.setdefault(node.name, []).append((node, node.name != "__init__"))
         elif isinstance(node, ast.ClassDef):
-            found.setdefault(node.name, []).extend(_members(node))
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            for target, value in pairs(node):
-                found.setdefault(last_word(target), []).append((value, isinstance(value, ast.Lambda)))
+            members = [(s, getattr(s, "name", "") not in ("__init__", "")) for s in node.body]
+            found.setdefault(node.name, []).extend(members)
+        for target, value in pairs(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+            found.setdefault(last_word(target), []).append((value, isinstance(value, ast.Lambda)))
     return found
-
-
-def _members(node: ast.ClassDef) -> Iterator[tuple[ast.AST, bool]]:
-    for statement in node.body:
-        yield statement, getattr(statement, "name", "") not in ("__init__", "")

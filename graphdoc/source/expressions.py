@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from graphdoc.source.module import Source, is_method_call, keyword
-from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, only, plain_names, root_of, words
+from graphdoc.source.module import Source, is_method_call, keyword, receiver_of
+from graphdoc.source.paths import called, elements, is_in_place, is_name, is_path, only, plain_names, root_of, words
 from graphdoc.source.scopes import is_module
 
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
@@ -39,36 +39,29 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
         return node.right if isinstance(node.op, _DIVIDES) else node.left if isinstance(node.op, ast.Pow) else None
     if not isinstance(node, ast.Call):
         return None
-    function = node.func
-    receiver = function.value if isinstance(function, ast.Attribute) else None
-    method = receiver is not None and not is_module(source, receiver) and not is_name(receiver, "self")
+    receiver = receiver_of(node)
+    if receiver is not None and (is_module(source, receiver) or is_name(receiver, "self")):
+        receiver = None
     if operation in _LATER:
         own = name_of(node) in _LATER
-        if not own and operation not in ("xlogy", "xlog1py"):
-            return None
         number, keywords = _LATER[operation]
-        given = [*([function.value] if isinstance(function, ast.Attribute) and method and own else []), *node.args]
-        named = keyword(node, *keywords)
-        chosen = named or (given[number] if len(given) > number else None)
-        return None if any(isinstance(a, ast.Starred) for a in node.args) else chosen
-    if isinstance(function, ast.Attribute) and method:
-        return function.value
-    first = next(iter(node.args[name_of(node) in _AFTER_A_NUMBER :]), None)
+        given = [*([receiver] if receiver is not None and own else []), *node.args]
+        chosen = keyword(node, *keywords) or next(iter(given[number:]), None)
+        known = own or operation in ("xlogy", "xlog1py")
+        return chosen if known and not any(isinstance(a, ast.Starred) for a in node.args) else None
+    first = receiver or next(iter(node.args[name_of(node) in _AFTER_A_NUMBER :]), None)
     return None if isinstance(first, ast.Starred) else first
 
 
 def factor_of(node: ast.expr | None, side: int) -> ast.expr | None:
     """The left factor of a written product, or the right one (``side`` 1); None for anything else."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-        return None
-    return node.right if side else node.left
+    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return (node.right if side else node.left) if product and isinstance(node, ast.BinOp) else None
 
 
 def name_of(node: ast.expr | None) -> str:
     """The last name of the function that is called: ``log`` of ``torch.log(x)`` and ``x.log_()``."""
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else ""
-    return (function.id if isinstance(function, ast.Name) else name).strip("_")
+    return called(node).strip("_")
 
 
 # What is a tensor in one case only: ``max(0, x)``, ``x if c else 0``, an attribute of what may be None.
@@ -135,14 +128,11 @@ def is_full(index: ast.expr) -> bool:
 
 def counts(source: Source, name: ast.Name) -> bool:
     """Whether a name is the counter of a loop around it: of ``range(…)``, or the first of ``enumerate(…)``."""
-    for above in source.node_ancestors(name):
-        for loop in [above] if isinstance(above, ast.For) else getattr(above, "generators", []):
-            match loop.iter, loop.target:
-                case (ast.Call(func=ast.Name(id="range")), counter) | (
-                    ast.Call(func=ast.Name(id="enumerate")),
-                    ast.Tuple(elts=[counter, *_]),
-                ) if is_name(counter, name.id):
-                    return True
+    loops = (getattr(above, "generators", [above]) for above in source.node_ancestors(name))
+    for loop in (loop for group in loops for loop in group if isinstance(loop, ast.For | ast.comprehension)):
+        first = elements(loop.target)[:1] if called(loop.iter) == "enumerate" else [loop.target]
+        if called(loop.iter) in ("range", "enumerate") and any(is_name(counter, name.id) for counter in first):
+            return True
     return False
 
 
@@ -191,11 +181,8 @@ FRESH = words(
 
 def is_fresh(root: ast.expr) -> bool:
     """Whether an expression computes a tensor that nothing else holds: ``torch.exp(x)``, ``x.exp()``."""
-    return (
-        isinstance(root, ast.Call)
-        and last_word(root.func) in FRESH
-        and not any(k.arg in ("out", "inplace", None) for k in root.keywords)
-    )
+    written = isinstance(root, ast.Call) and any(k.arg in ("out", "inplace", None) for k in root.keywords)
+    return called(root) in FRESH and not written
 
 
 # What a statement does with a gradient that it reads: takes its value, scales it, or puts something into it.

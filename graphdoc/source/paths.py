@@ -62,11 +62,9 @@ def _identity(node: ast.AST) -> list[object]:
 
 def is_path(node: ast.AST) -> bool:
     """Whether a node is a name with attributes and plain subscripts: evaluating it twice changes nothing."""
+    acts = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
     while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Subscript) and any(
-            isinstance(n, ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
-            for n in ast.walk(node.slice)
-        ):
+        if isinstance(node, ast.Subscript) and any(isinstance(n, acts) for n in ast.walk(node.slice)):
             return False
         node = node.value
     return isinstance(node, ast.Name)
@@ -196,20 +194,15 @@ def entries_of(value: ast.expr) -> list[ast.expr]:
 
 def value_given(statement: ast.stmt, wanted: ast.expr) -> ast.expr | None:
     """The expression that a statement assigns to this target and to no other, if there is one."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.NamedExpr) and same(node.target, wanted):
-            return node.value
-    if isinstance(statement, ast.AnnAssign):
-        return statement.value
-    todo = [(sole_target(statement), getattr(statement, "value", None))]
+    inner = ((n.target, n.value) for n in ast.walk(statement) if isinstance(n, ast.NamedExpr))
+    todo = [*inner, (sole_target(statement), getattr(statement, "value", None))]
     for target, value in todo:  # the parts of tuples are put behind
+        left, right = elements(target), elements(value)
         if target is not None and same(target, wanted):
             return value
-        match target, value:
-            case ast.Tuple(elts=left) | ast.List(elts=left), ast.Tuple(elts=right) | ast.List(elts=right):
-                if len(left) == len(right) and not any(isinstance(e, ast.Starred) for e in left + right):
-                    todo += zip(left, right, strict=True)
-    return None
+        if len(left) == len(right) and not any(isinstance(e, ast.Starred) for e in left + right):
+            todo += zip(left, right, strict=True)
+    return statement.value if isinstance(statement, ast.AnnAssign) else None
 
 
 def names_read(node: ast.AST) -> set[str]:
@@ -247,12 +240,9 @@ def targets_of(statement: ast.AST) -> list[ast.expr]:
 
 @lru_cache(maxsize=1 << 14)
 def _targets(statement: ast.AST) -> tuple[ast.expr, ...]:
-    tops: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        tops += statement.targets
-    elif isinstance(statement, ast.AugAssign | ast.For | ast.AsyncFor | ast.AnnAssign):
-        if getattr(statement, "value", statement) is not None:  # ``x: int`` binds nothing
-            tops.append(statement.target)
+    tops = list(getattr(statement, "targets", ())) if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AugAssign | ast.For | ast.AsyncFor | ast.AnnAssign):
+        tops += [statement.target] if getattr(statement, "value", statement) is not None else []  # not ``x: int``
     elif isinstance(statement, ast.With | ast.AsyncWith):
         tops += [i.optional_vars for i in statement.items if i.optional_vars is not None]
     leaves: list[ast.expr] = []
@@ -262,10 +252,8 @@ def _targets(statement: ast.AST) -> tuple[ast.expr, ...]:
             tops[:0] = top.elts
         else:
             leaves.append(top.value if isinstance(top, ast.Starred) else top)
-    for child in ast.iter_child_nodes(statement):
-        if isinstance(child, ast.expr):
-            leaves += [n.target for n in ast.walk(child) if isinstance(n, ast.NamedExpr)]
-    return tuple(leaves)
+    own = (child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr))
+    return (*leaves, *(n.target for child in own for n in ast.walk(child) if isinstance(n, ast.NamedExpr)))
 
 
 def weights_of(node: ast.Call) -> tuple[str, int]:

@@ -417,17 +417,14 @@ class Clips(Sparse):
             return None
         if last.kind == "step" and following.kind == "zero_grad":
             others, mine = self._step_of_others(entries, last, clip, following)
-            if others is None:
-                return "after-step", last
-            beside = [c for c in self._clips if last.index < c.index <= others.index]
             # All networks may be bounded in front of each step.
-            return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
+            beside = others and any(c.ids & mine for c in self._clips if last.index < c.index <= others.index)
+            return ("after-step", last) if others is None else ("", None) if beside else ("others-step", others)
         if not clip.found and following.kind == "backward" and following.reaches is not None:
             then = next((e for e in after if e.kind in ("step", "zero_grad") and e.optimizer in owners), None)
             return ("before-backward", following) if then is not None and then.kind == "step" else ("", None)
-        if last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip):
-            return "before-unscale", following
-        return "", None
+        scaled = last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip)
+        return ("before-unscale", following) if scaled else ("", None)
 
     def _how_of_nobody(self, clip: _Clip, before: list[Entry], after: list[Entry]) -> tuple[str, Entry | None] | None:
         """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The

@@ -71,19 +71,14 @@ def resolve(root: Root, path: Path) -> Any:
 
 def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
     """How tensors are nested in a value, in the words of ``graphdoc.fixes.structures``; None where it is mixed."""
-    if torch.Tensor in type(value).__mro__:
-        return "tensor"
-    if value is None or type(value) in (int, float, str, bool):
-        return "value"
-    if depth > 2:
-        return None
     mro = type(value).__mro__
-    if tuple in mro:
+    if torch.Tensor in mro or value is None or type(value) in (int, float, str, bool):
+        return "tensor" if torch.Tensor in mro else "value"
+    if depth <= 2 and tuple in mro:
         inner = [structure_of(v, torch, depth + 1) for v in elements(value, 16)]
-        if not inner or None in inner or size(value) > 16:
-            return None
-        return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
-    if type(value) in (list, deque) or dict in mro:
+        whole = inner and None not in inner and size(value) <= 16
+        return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner} if whole else None
+    if depth <= 2 and (type(value) in (list, deque) or dict in mro):
         held = elements(value, 200)
         kinds = [structure_of(v, torch, depth + 1) for v in held if v is not None]
         # What is detached by one comprehension must look the same throughout, or not be there.
@@ -91,12 +86,10 @@ def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
             return None
         name = "dict" if dict in mro else type(value).__name__
         return {name: kinds[0] if len(kinds) == len(held) else {"optional": kinds[0]}}
-    if is_frozen(type(value)):
-        fields = {name: _field(value, name) for name in type(value).__dataclass_fields__}
-        found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}
-        kept = {name: s for name, s in found.items() if s != "value"}
-        return {"dataclass": kept} if kept and None not in found.values() else None
-    return None
+    names = type(value).__dataclass_fields__ if depth <= 2 and is_frozen(type(value)) else ()
+    found = {name: structure_of(_field(value, name), torch, depth + 1) for name in names}
+    kept = {name: s for name, s in found.items() if s != "value"}
+    return {"dataclass": kept} if kept and None not in found.values() else None
 
 
 def _field(value: Any, name: str) -> Any:

@@ -164,30 +164,21 @@ class Census:
     def _classify(self, cls: type) -> str:
         torch = self._torch
         # type.__mro__ is asked, never isinstance: that would touch lazy proxies.
-        mro = cls.__mro__
-        if torch.Tensor in mro:
-            return "tensor"
-        if torch.nn.Module in mro:
-            return "module"
-        if torch.optim.Optimizer in mro:
-            return "optimizer"
-        if dict in mro:
-            return "dict"
-        if list in mro or tuple in mro or deque in mro:
-            return "sequence"
-        if cls in (types.FunctionType, types.MethodType, functools.partial):
-            return "callable"
+        kinds = {
+            torch.Tensor: "tensor",
+            torch.nn.Module: "module",
+            torch.optim.Optimizer: "optimizer",
+            dict: "dict",
+            **dict.fromkeys((list, tuple, deque), "sequence"),
+        }
+        known = next((kind for base, kind in kinds.items() if base in cls.__mro__), "")
+        if known or cls in (types.FunctionType, types.MethodType, functools.partial):
+            return known or "callable"
         module = cls.__dict__.get("__module__", "")
-        if not isinstance(module, str):
-            return "skip"
-        top = module.partition(".")[0]
-        if top in ("builtins", "numpy", "types", "typing", "re", "_io", "abc", "logging", "threading", "weakref"):
-            return "skip"
-        if top == "torch" and not module.startswith(("torch.distributions", "torch.nn.utils", "torch.utils.data")):
-            return "skip"
-        if cls is types.ModuleType or issubclass(cls, type):
-            return "skip"
-        return "object"
+        top = module.partition(".")[0] if isinstance(module, str) else "builtins"
+        plain = top in ("builtins", "numpy", "types", "typing", "re", "_io", "abc", "logging", "threading", "weakref")
+        kept = top != "torch" or module.startswith(("torch.distributions", "torch.nn.utils", "torch.utils.data"))
+        return "object" if kept and not plain and cls is not types.ModuleType and not issubclass(cls, type) else "skip"
 
     def _inside(self, value: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         if kind == "dict":
