@@ -13,7 +13,8 @@ from graphdoc.evidence import Evidence, Folded, Frame, Holder, Node, OlderEdge, 
 from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, level_of, node_loop_of
-from graphdoc.source.module import Loop, each, has, is_method_call, walked
+from graphdoc.source.expressions import TAKEN_OUT
+from graphdoc.source.module import Loop, each, has, is_method_call
 from graphdoc.source.paths import (
     called,
     covers,
@@ -368,16 +369,14 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 _DEEPEST = 4
 """Calls within calls that are followed."""
-_CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
-"""What is read through these has come without a graph."""
 
 
 def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
     """The attributes that the statement at a place reads and binds (``self.h = self.cell(x, self.h)``): what it has
     made in one run, and nothing else, is what it takes up in the next, wherever the function was called from."""
     kept = operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
-    nodes = (n for s in statements_at(sources, frame) for n in walked(s))
-    cut = {ast.unparse(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in _CUT}
+    read = (n for s in statements_at(sources, frame) for n in each(s, ast.Attribute))
+    cut = {ast.unparse(n.value) for n in read if n.attr in TAKEN_OUT}
     return [name for name in kept if name not in cut]
 
 

@@ -22,7 +22,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.expressions import is_full
+from graphdoc.source.expressions import FILLS, is_full
 from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import (
     bare_call,
@@ -241,7 +241,7 @@ def calls(scope: ast.AST | None, names: Collection[str]) -> bool:
 
 # Statements that give a whole tensor new numbers in place: the graph behind what it held before stays with it.
 
-_FILLING = frozenset({"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_"})
+_FILLING = FILLS | {"zeros_", "ones_", "constant_"}
 _WRITES = ("Zero", "Fill", "torch::autograd::Copy", "Normal", "Uniform")
 _LIBRARY = frozenset({"torch", "init"})
 

@@ -8,16 +8,17 @@ from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import Flow, argument, call_at, dotted, flow, frame_of, names_in, scope_at
+from graphdoc.program.container_entries import FILLING
 from graphdoc.program.spans import in_function, innermost_user
+from graphdoc.source.expressions import TAKEN_OUT
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, is_within, walked
 from graphdoc.source.paths import called, covers, elements, is_attribute, is_set, key, pairs, without_subscripts
 from graphdoc.source.scopes import run_over
 
-_NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
+_NUMBERS = TAKEN_OUT | {"cpu", "size"}
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
 _ATTRIBUTES = frozenset({"data", "shape", "dtype", "device", "ndim"})
 _REDUCING = frozenset({"norm", "sum", "mean", "max", "min", "abs", "vector_norm"})
-_FILLING = frozenset({"append", "extend", "insert", "update"})
 MOST_PASSES = 4
 _CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 
@@ -100,7 +101,7 @@ class _Flow:
                 self._mark(statement.target)
         elif isinstance(statement, ast.Expr):
             call = statement.value
-            if is_method_call(call, *_FILLING) and any(map(self._reads, call.args)):
+            if is_method_call(call, *FILLING) and any(map(self._reads, call.args)):
                 self._mark(call.func.value)
         elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

@@ -17,6 +17,7 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
+from graphdoc.source.expressions import TAKEN_OUT
 from graphdoc.source.module import Source, each, has, is_method_call, values_of
 from graphdoc.source.paths import is_read, last_word, only, plain_names, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
@@ -105,7 +106,7 @@ def is_unread(source: Source, node: ast.stmt, name: str) -> bool:
     return not (name.startswith("_") or by_name or outer or is_read_later(source, node, name))
 
 
-_NUMBERS = {"item", "detach", "data", "cpu", "numpy", "tolist"}
+_NUMBERS = TAKEN_OUT | {"cpu"}
 _READERS = {"float", "print", "str", "format", "round"}
 
 

@@ -14,7 +14,7 @@ from graphdoc.program.in_place_writes import Target, bound_before, is_statement,
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
-from graphdoc.source.expressions import is_full
+from graphdoc.source.expressions import FILLS, TAKEN_OUT, is_full
 from graphdoc.source.module import Loop, each, given_to, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
     bare_call,
@@ -31,13 +31,11 @@ from graphdoc.source.paths import (
     sole_target,
     targets_of,
     without_subscripts,
-    words,
 )
 from graphdoc.source.scopes import is_container, is_read_later, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
 
-_FILLS = words("zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_")
 _RECKONS = frozenset({"add_", "sub_", "mul_", "div_", "addcmul_", "addcdiv_", "subtract_", "multiply_", "divide_"})
 _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type"})
 
@@ -85,7 +83,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
         return False
     loops = bindings.source_at(sources, frame).node_loops(owner)
     again = any(covers(loop, line) for loop in loops for line in asked)
-    return again or min(asked) <= owner.lineno or called(bare_call(owner)) in _FILLS
+    return again or min(asked) <= owner.lineno or called(bare_call(owner)) in FILLS
 
 
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
@@ -319,8 +317,8 @@ def is_written_back(program: Program, write: RefusedWrite) -> bool:
 
 _BEGUN = frozenset({"tensor", "zeros", "ones", "full", "scalar_tensor", "zeros_like", "ones_like", "full_like"})
 _PASSED_ON = frozenset({"to", "cuda", "cpu", "float", "double", "requires_grad_", "type", "Variable", "Parameter"})
-_NUMBERS = frozenset({"detach", "item", "tolist", "numpy"})
-_ENDS = frozenset({"data", "grad", "shape", "dtype", "device"})
+_WITHOUT_GRAPH = TAKEN_OUT | {"grad", "shape", "dtype", "device"}
+"""What is read through these has come without a graph."""
 
 
 def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple[Reached, ...]) -> bool:
@@ -367,10 +365,10 @@ def _read(value: ast.AST) -> list[str]:
     """The paths that a value is computed from; not those of which only numbers are taken."""
     if isinstance(value, ast.Name | ast.Attribute):
         first, *rest = bindings.dotted(value).split(".")
-        return [bindings.dotted(value)] if first and first not in _LIBRARIES and not _ENDS & {*rest} else []
+        return [bindings.dotted(value)] if first and first not in _LIBRARIES and not _WITHOUT_GRAPH & {*rest} else []
     parts: Iterable[ast.AST] = ast.iter_child_nodes(value)
     if isinstance(value, ast.Call):
-        parts = [*given_to(value), *filter(None, [receiver_of(value)])] if called(value) not in _NUMBERS else ()
+        parts = [*given_to(value), *filter(None, [receiver_of(value)])] if called(value) not in TAKEN_OUT else ()
     return [r for part in parts for r in _read(part)]
 
 
@@ -394,9 +392,6 @@ def _begins(value: ast.expr) -> bool:
 
 
 # Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.
-
-_WITHOUT_GRAPH = frozenset({"data", "detach", "item", "numpy", "grad", "shape", "device", "dtype"})
-"""What is read through these does not end at the write: it has come there without a graph."""
 
 
 def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame]) -> list[Frame]:

@@ -145,11 +145,16 @@ REPLACEMENTS = {
     "copy_": "{a}.clone()",
 }
 
+_RANDOM = words("normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_")
+FILLS = _RANDOM.union(REPLACEMENTS)
+"""Methods that give a whole tensor new numbers, whatever it held before."""
+
 # No method of that name without the underscore does the same: the tensor is cloned before the write.
-WITHOUT_COUNTERPART = frozenset(
-    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_", "geometric_", "log_normal_"}
-    | {"set_", "resize_", "resize_as_", "apply_", "map_", "map2_", "fill_diagonal_", "as_strided_", "rename_"}
-    | {"resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"}
+WITHOUT_COUNTERPART = _RANDOM | words(
+    """
+    set_ resize_ resize_as_ apply_ map_ map2_ fill_diagonal_ as_strided_ rename_ resize_as_sparse_ sparse_resize_
+    sparse_resize_and_clear_
+    """
 )
 
 # They end in an underscore and write no element.
@@ -184,6 +189,9 @@ def is_fresh(root: ast.expr) -> bool:
     written = isinstance(root, ast.Call) and any(k.arg in ("out", "inplace", None) for k in root.keywords)
     return called(root) in FRESH and not written
 
+
+TAKEN_OUT = words("detach data item numpy tolist")
+"""Attributes and methods by which a value comes out of its graph: what is computed from it trains nothing."""
 
 # What a statement does with a gradient that it reads: takes its value, scales it, or puts something into it.
 
