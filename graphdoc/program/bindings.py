@@ -71,7 +71,7 @@ def frame_of(sources: SourceTexts, at: str | Frame, node: ast.AST, function: str
     return Frame(file, line, column(line, start), end, column(end, stop), function, True)
 
 
-def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def function_around(root: ast.AST, line: int) -> Function | None:
     """The innermost ``def`` that contains the line."""
     around = [n for n in _definitions(root)[0] if covers(n, line)]
     return max(reversed(around), key=lambda n: n.lineno, default=None)
@@ -120,7 +120,7 @@ def class_around(root: ast.AST, line: int) -> ast.ClassDef | None:
     return max(around, key=lambda n: n.lineno, default=None)
 
 
-def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def first_line(function: Function) -> int:
     """The line on which a function begins, its decorators included."""
     return min([function.lineno, *(d.lineno for d in function.decorator_list)])
 

@@ -23,7 +23,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, level_of, user_line
-from graphdoc.source.module import each, is_method_call
+from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import called, covers, words
 
 Site = tuple[tuple[str, int, int], ...]
@@ -177,7 +177,7 @@ def _handed_out(scope: ast.AST, line: int) -> set[str]:
     """The names that the loops of a function, or its callers, give a value; none of a loop around the line of the call,
     nor what it sets to zero of what its callers give: those are the ones for which it calls."""
     loops = [n.target for n in each(scope, ast.For, ast.AsyncFor) if not covers(n, line)]
-    given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    given = scope.args if isinstance(scope, Function) else None
     cleared = {ast.unparse(n.func.value) for n in each(scope, ast.Call) if is_method_call(n, "zero_grad")}
     names = {n.id for t in loops for n in each(t, ast.Name)}
     return names | ({n.arg for n in each(given, ast.arg)} - cleared)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Evidence, Frame, Holder, Node, SourceTexts, Step
 from graphdoc.program.bindings import everywhere, frame_of, function_at, methods_of, scope_at, tree
-from graphdoc.source.module import each, is_method_call
+from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import (
     bare_call,
     called,
@@ -35,7 +35,7 @@ def statements(scope: ast.AST) -> tuple[ast.stmt, ...]:
     """Statements of a scope in order of the source, without those of functions inside it."""
     found: list[ast.stmt] = []
     for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(child, Function | ast.ClassDef):
             continue
         if isinstance(child, ast.stmt):
             found.append(child)
@@ -376,10 +376,10 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     """
     writing = [s for s in statements_at(sources, frame) if isinstance(s, ast.Assign | ast.AugAssign)]
     base = without_subscripts(targets_of(writing[-1])[0]) if writing else None
+    name = base.id if isinstance(base, ast.Name) else ""
     above = [s for s in statements(scope_at(sources, frame)) if isinstance(s, ast.Assign) and s.lineno < frame.line]
-    bound = [s.value for s in above if any(base is not None and is_name(t, last_word(base)) for t in s.targets)]
-    lives_on = isinstance(base, ast.Name) and bound and isinstance(bound[-1], ast.Subscript | ast.Attribute)
-    return frame_of(sources, frame, bound[-1]) if lives_on else None
+    bound = [s.value for s in above if any(is_name(t, name) for t in s.targets)][-1:]
+    return next((frame_of(sources, frame, v) for v in bound if isinstance(v, ast.Subscript | ast.Attribute)), None)
 
 
 def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:

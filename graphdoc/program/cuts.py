@@ -248,9 +248,10 @@ def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
 
 def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
     """``isinstance(x, torch.Tensor)`` or ``torch.is_tensor(x)``, where ``x`` is what is cut."""
-    asked = called(choice.test) in ("isinstance", "is_tensor") and isinstance(choice.test, ast.Call)
-    tested = [key(a) for a in choice.test.args[:1]] if asked and isinstance(choice.test, ast.Call) else []
-    return bool(tested) and tested[0] in {key(n.value) for n in each(choice, ast.Attribute) if _spans(n, cutting)}
+    match choice.test:
+        case ast.Call(args=[tested, *_]) as test if called(test) in ("isinstance", "is_tensor"):
+            return key(tested) in {key(n.value) for n in each(choice, ast.Attribute) if _spans(n, cutting)}
+    return False
 
 
 def _has_another_way(choice: ast.If, cutting: Frame) -> bool:

@@ -211,10 +211,11 @@ def _fillings(loop: ast.For) -> list[_Filling]:
 
 def _filled(statement: ast.stmt, parameter: str) -> str:
     """``group`` of ``group.append(p)`` and ``group["params"].append(p)``; empty for any other statement."""
-    call = bare_call(statement)
-    fills = is_method_call(call, "append") and [bindings.text_of(a) for a in call.args] == [parameter]
-    group = without_subscripts(call.func.value) if fills and is_method_call(call) else None
-    return group.id if isinstance(group, ast.Name) else ""
+    match bare_call(statement):
+        case ast.Call(func=ast.Attribute(value=entry, attr="append"), args=[ast.Name(id=given)]) if given == parameter:
+            group = without_subscripts(entry)
+            return group.id if isinstance(group, ast.Name) else ""
+    return ""
 
 
 def _is_forgotten(scope: Function, block: Block, at: int, filling: _Filling) -> bool:
@@ -332,8 +333,7 @@ def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
         # A list's modules, gathered for this call.
         case ast.Call(func=ast.Attribute(value=ast.Call(args=[owner]) as base)) if called(base) == "ModuleList":
             return bindings.dotted(owner) if called(value) in ITERATORS else "", []
-    owned = is_method_call(value, *ITERATORS)
-    return bindings.dotted(value.func.value) if owned and is_method_call(value) else "", []
+    return bindings.dotted(value.func.value) if is_method_call(value, *ITERATORS) else "", []
 
 
 def asks_for_gradient(node: ast.expr) -> bool:

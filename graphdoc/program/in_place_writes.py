@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements, statements_at
-from graphdoc.source.module import Source, each, is_method_call, keyword, receiver_of
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of
 from graphdoc.source.paths import (
     bare_call,
     called,
@@ -99,7 +99,7 @@ def target_of(run: Evidence, frame: Frame | None) -> Target:
     return Target(node.id, sliced, False, local, whole, parameter, alias, item)
 
 
-def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+def _is_alias(function: Function, name: str) -> bool:
     """Whether all that a function binds to a name is one of its own arguments as it was passed."""
     bound = [n for n in each(function, ast.stmt) if any(key(t) == name for t in targets_of(n))]
     anew = (n for n in bound if not isinstance(n, ast.AugAssign))  # that is in place, for a tensor

@@ -12,7 +12,7 @@ from graphdoc.evidence import Cut, Frame, Node, SourceTexts
 from graphdoc.program.bindings import argument, assignments, call_at, dotted, frame_of, text_of, tree
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import Function, each, walked
 from graphdoc.source.paths import called, is_attribute, is_name, plain_names
 from graphdoc.source.scopes import imported, names_bound
 
@@ -43,7 +43,7 @@ def _called(root: ast.Module) -> Iterator[ast.expr]:
     for node in walked(root):
         if isinstance(node, ast.Call):
             yield node
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif isinstance(node, Function | ast.ClassDef):
             yield from (d for d in node.decorator_list if not isinstance(d, ast.Call))
 
 

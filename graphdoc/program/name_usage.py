@@ -93,9 +93,10 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
     empty. A name that begins with an underscore says itself that nobody does."""
     source, node = source_at(sources, frame), statement_at(sources, frame)
-    target = sole_target(node)
-    unread = isinstance(target, ast.Name) and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-    return last_word(target) if unread and node and is_unread(source, node, last_word(target)) else ""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call()):
+            return name if is_unread(source, node, name) else ""
+    return ""
 
 
 def is_unread(source: Source, node: ast.stmt, name: str) -> bool:

@@ -95,7 +95,7 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     one behind, wherever it stands, that assigns one of them; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    run = [s for s in making.behind if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)]  # its call replaces
+    run = [s for s in making.behind if not isinstance(s, Function)]  # its call replaces
     found = next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
     assigned = (n for s in run for n in each(s, ast.Assign) if not {*names}.isdisjoint(map(_base, n.targets)))
     return found or next(assigned, None)
@@ -347,8 +347,8 @@ def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> b
 def _made_once(roots: list[ast.Module]) -> set[str]:
     """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
     times: Counter[str] = Counter()
-    for n in (n for root in roots for n in walked(root) if not isinstance(n, ast.Name) or is_set(n)):
-        named = (getattr(n, field, None) for field in ("id", "asname", "name") + ("arg",) * isinstance(n, ast.arg))
+    for n in (n for root in roots for n in walked(root) if not isinstance(n, ast.Name | ast.keyword) or is_set(n)):
+        named = (getattr(n, field, None) for field in ("id", "asname", "name", "arg"))
         times[next(filter(None, named), "")] += 1
     made = (s for root in roots for s in root.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
     return {t.id for s in made for t in s.targets if isinstance(t, ast.Name) and times[t.id] == 1}

@@ -87,12 +87,15 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 def _writes_data(node: ast.AST) -> bool:
     """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
-    written = node.target if isinstance(node, ast.AugAssign) else None
-    if is_method_call(node) and node.func.attr.endswith("_"):
-        written = node.func.value  # type: ignore[assignment]
-    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        written = node.targets[0]
-    return written is not None and is_attribute(without_subscripts(written), "data")
+    match node:
+        case (
+            ast.AugAssign(target=written)
+            | ast.Assign(targets=[ast.Subscript() as written, *_])
+            | ast.Call(func=ast.Attribute(value=written))
+        ):
+            in_place = not is_method_call(node) or node.func.attr.endswith("_")
+            return in_place and is_attribute(without_subscripts(written), "data")
+    return False
 
 
 def _uses_gradient(node: ast.AST) -> bool:
@@ -206,8 +209,9 @@ def _draws_with_a_path(sources: SourceTexts) -> bool:
 
 def _is_estimator(node: ast.AST) -> bool:
     """``x + (z - x).detach()``: the value of one, the gradient of the other."""
-    sides = [(node.left, node.right), (node.right, node.left)] if isinstance(node, ast.BinOp) else []
-    added = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-    parts = ((kept, detached(cut)) for kept, cut in sides if added)
-    differences = ((kept, d) for kept, d in parts if isinstance(d, ast.BinOp) and isinstance(d.op, ast.Sub))
-    return any(ast.unparse(d.right) == ast.unparse(kept) for kept, d in differences)
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            parts = ((kept, detached(cut)) for kept, cut in ((left, right), (right, left)))
+            differences = ((kept, d) for kept, d in parts if isinstance(d, ast.BinOp) and isinstance(d.op, ast.Sub))
+            return any(ast.unparse(d.right) == ast.unparse(kept) for kept, d in differences)
+    return False

@@ -260,9 +260,9 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
 
 def _is_item(holder: Holder, written: ast.Subscript) -> bool:
     """Whether a tensor is held as the item of a container of this name, by this key where the source tells it."""
-    container, item, index = *([None, None, *holder.steps][-2:]), written.slice
-    if container is None or item is None or container.type not in _ASSIGNABLE:
+    if len(holder.steps) < 2 or holder.steps[-2].type not in _ASSIGNABLE:
         return False
+    (container, item), index = holder.steps[-2:], written.slice
     same = container.key.strip("'\"") == last_word(written.value)
     return same and (not isinstance(index, ast.Constant) or item.key in (repr(index.value), str(index.value)))
 

@@ -55,8 +55,10 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
 
 def factor_of(node: ast.expr | None, side: int) -> ast.expr | None:
     """The left factor of a written product, or the right one (``side`` 1); None for anything else."""
-    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-    return (node.right if side else node.left) if product and isinstance(node, ast.BinOp) else None
+    match node:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return right if side else left
+    return None
 
 
 def name_of(node: ast.expr | None) -> str:
