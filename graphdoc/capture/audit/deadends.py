@@ -434,11 +434,9 @@ def _block(node: Any) -> Block | None:
     single = constant_over(node)
     if single is not None:
         return Block(node, single=single)
-    if name == "ExpBackward0":
-        ratio = _of_itself(node)
+    ratio = _of_itself(node) if name == "ExpBackward0" else None
+    if ratio is not None or name not in _SUMS:
         return Block(ratio, "cancelled", ratio, equal=True) if ratio is not None else None
-    if name not in _SUMS:
-        return None
     inner: list[Any] = []
     terms: dict[Key, float] = {}
     _expand(node, 1.0, terms, inner, 0)
