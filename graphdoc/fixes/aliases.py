@@ -34,11 +34,7 @@ class Binding:
 
 
 def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
-    """Refuse to bind a name anew where the write was meant for what the name is a part of.
-
-    Raises:
-        CannotFix: nothing reads the name afterwards, and it stands for a part of something that goes on living.
-    """
+    """Refuse to bind a name anew where the write was meant for what the name is a part of."""
     if not isinstance(target, ast.Name):
         return
     name = target.id

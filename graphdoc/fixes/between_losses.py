@@ -24,9 +24,6 @@ def detach_reads(source: Source, statement: ast.stmt, names: set[str]) -> list[E
     """Put ``.detach()`` behind each of the names, with the attributes and items read off it, in a statement's value.
 
     ``names`` are dotted paths: of ``{"out"}``, ``score(out["image"])`` becomes ``score(out["image"].detach())``.
-
-    Raises:
-        CannotFix: the statement has no value, or calls one of the names or takes it apart.
     """
     value = getattr(statement, "value", None)
     if not isinstance(value, ast.expr):
@@ -79,11 +76,7 @@ def detach_between(sources: Sources, args: Args) -> list[Edit]:
 
 
 def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
-    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through.
-
-    Raises:
-        CannotFix: there is none.
-    """
+    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through."""
     source, backward = statement(sources, required(args, "backward"))
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     others = [statement(sources, p)[1] for p in args.get("others") or ()]

@@ -82,11 +82,7 @@ def compute_in_method(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
-    """What to move, once it is sure that it means the same in another method.
-
-    Raises:
-        CannotFix: it does not.
-    """
+    """What to move, once it is sure that it means the same in another method."""
     source = found[0][0]
     origin = source.node_function(found[0][1])
     owner = source.parents.get(origin) if origin is not None else None
@@ -136,9 +132,6 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
 def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | None:
     """What is made once within the expression, for which the plan then has an attribute: the one ``nn.Parameter(...)``,
     else what is drawn there.
-
-    Raises:
-        CannotFix: there are several, or each call would draw another one.
     """
     found = [c for c in each(node, ast.Call) if last_word(c.func) == "Parameter"]
     what = "parameter" if found else "drawn"
@@ -290,11 +283,7 @@ def uncache(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _refuse_draws(node: ast.AST | None) -> None:
-    """Refuse where the value is drawn: computed each time it would be another one each time.
-
-    Raises:
-        CannotFix: it draws, or takes the next of something.
-    """
+    """Refuse where the value is drawn: computed each time it would be another one each time."""
     drawing = another_each_time(node) if node is not None else ""
     if drawing:
         raise CannotFix(f"`{drawing}` gives another value each time")

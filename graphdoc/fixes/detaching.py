@@ -22,11 +22,9 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, where_bound, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import (
     is_attribute,
-    is_name,
     is_path,
     is_read,
     is_set,
@@ -166,9 +164,6 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
 
     ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` … ``return x *
     map_``. What has a name already (``self.map = h``) keeps it: ``self.map = h.detach()`` … ``return x * h``.
-
-    Args:
-        place: the assignment ``self.name = …``, or an expression in it.
     """
     if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
         raise CannotFix("the result is not stored by a plain assignment")
@@ -208,27 +203,6 @@ def _bound_again(function: ast.AST, name: str, line: int) -> bool:
     stores = [n for n in each(function, ast.Name) if n.id == name and not isinstance(n.ctx, ast.Load)]
     loops = [n for n in each(function, ast.For, ast.While) if n.lineno < line <= (n.end_lineno or 0)]
     return any(n.lineno >= line for n in stores) or bool(loops and stores)
-
-
-@kind("detach_in_entries")
-def detach_in_entries(sources: Sources, args: Args) -> list[Edit]:
-    """Detach what the entries of a list keep on attributes: one loop behind a statement.
-
-    ``for layer in cache.layers: layer.keys = layer.keys.detach()`` gives each of them its detached value.
-
-    Args:
-        after: the place of the statement behind which it is done.
-        entries: the list, as the code there spells it.
-        kept: the attributes of each entry.
-    """
-    source, anchor, _ = anchored(sources, args)
-    entries = required(args, "entries")
-    last = entries.rpartition(".")[2]
-    one = scopes.fresh_name(
-        source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept"
-    )
-    lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in required(args, "kept"))]
-    return insert_after(source, anchor, ["\n".join(lines)])
 
 
 @kind("detach_in_modules")
@@ -281,9 +255,6 @@ def detach_instead(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
 
     A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
     ``grads = [grad.detach() for grad in grads]``.
-
-    Args:
-        place: the call of ``detach_``; a statement of its own.
     """
     method, target = method_of(owner)
     if method != "detach_" or target is None:
@@ -373,46 +344,7 @@ def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
 
 
-@kind("deepcopy_expression", expression)
-def deepcopy_expression(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Make a copy of what an expression gives: ``net.to(device)`` → ``copy.deepcopy(net.to(device))``.
-
-    Args:
-        place: the expression.
-    """
-    name = scopes.name_for(source, "copy.deepcopy", node)
-    return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
-
-
-@kind("copies_of_entries", expression)
-def copies_of_entries(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Keep copies of parameters in place of themselves: ``list(net.parameters())`` →
-    ``[p.detach().clone() for p in net.parameters()]``.
-
-    Args:
-        place: the list or dictionary, as ``list(…)``, ``dict(…)`` or a comprehension.
-    """
-    entry = entry_of_parameters(node)
-    if entry is None:
-        raise CannotFix("what is kept there is no list or dictionary of a module's parameters")
-    if isinstance(entry, ast.Name):
-        return [write(source, entry, "{it}.detach().clone()", it=entry)]
-    if isinstance(node, ast.Call) and is_name(node.func, "dict"):
-        return [write(source, node, "{name: p.detach().clone() for name, p in {it}}", it=entry)]
-    return [write(source, node, "[p.detach().clone() for p in {it}]", it=entry)]
-
-
-@kind("wrap_in_list", expression)
-def wrap_in_list(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Make a list of what can be gone through only once: ``net.parameters()`` → ``list(net.parameters())``.
-
-    Args:
-        place: the expression.
-    """
-    return [write(source, node, "list({it})", it=node)]
-
-
-@kind("use_instead")
+@kind("use_instead", keeps_numbers=lambda args: bool(args.get("same")))
 def use_instead(sources: Sources, args: Args) -> list[Edit]:
     """Use another value of the same function: ``self.score`` → ``score`` where a loss took the wrong one of two.
 
@@ -421,6 +353,7 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
         inside: whether only those in the expression itself are.
         operand: the name, attribute or item that is read there.
         name: the name that is read instead.
+        same: whether every number stays as it is.
     """
     find = expression if args.get("inside") else statement
     source, node = find(sources, required(args, "place"))

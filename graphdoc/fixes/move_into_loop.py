@@ -89,11 +89,7 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _drawn(source: Source, chosen: list[ast.stmt], owner: ast.stmt, gone: list[ast.stmt]) -> dict[ast.stmt, ast.Call]:
-    """The statement that takes something for itself, and the call by which it does so: once, where it stands.
-
-    Raises:
-        CannotFix: each iteration would take another one.
-    """
+    """The statement that takes something for itself, and the call by which it does so: once, where it stands."""
     once: dict[ast.stmt, ast.Call] = {}
     for node in chosen:
         if not (taking := another_each_time(node)):
@@ -137,11 +133,7 @@ def _made_from(source: Source, chosen: list[ast.stmt], graphs: frozenset[str]) -
 
 
 def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast.stmt, set[str]]:
-    """The names that each of the chosen binds and the loop binds anew: it carries them from round to round.
-
-    Raises:
-        CannotFix: a statement binds nothing else, or its names cannot be told apart.
-    """
+    """The names that each of the chosen binds and the loop binds anew: it carries them from round to round."""
     anew = set().union(*(changes(s) for s in getattr(loop, "body", ()))) - {n for s in chosen for n in reads(s)}
     out: dict[ast.stmt, set[str]] = {}
     for node in chosen:

@@ -92,9 +92,6 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
 
     Every use of the tensor in the loop has to be one whole slice at a distance from the loop's counter that is a
     number, and every write a new slice, or an addition, product or the like to what stood there.
-
-    Raises:
-        CannotFix: the new tensor would be lost: the name stands for a part of something else.
     """
     loop, base = source.node_loop(owner), target.value
     if not isinstance(loop, ast.For) or loop.orelse or not isinstance(base, ast.Name):
@@ -235,11 +232,7 @@ def _string_key(node: ast.Subscript) -> bool:
 
 
 def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
-    """Refuse where the write is what a function is called for: into its parameter, and nothing is returned.
-
-    Raises:
-        CannotFix: the caller would no longer see the change.
-    """
+    """Refuse where the write is what a function is called for: into its parameter, and nothing is returned."""
     function = source.node_function(at)
     if function is None or not isinstance(target, ast.Name) or target.id not in parameters(function):
         return
@@ -248,11 +241,7 @@ def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
 
 
 def clone_before(source: Source, owner: ast.stmt, text: str, joined: bool = False) -> list[Edit]:
-    """``text = text.clone()`` before a write, or before the first of a run of writes into the same tensor.
-
-    Raises:
-        CannotFix: it is there already, or the name cannot be bound here.
-    """
+    """``text = text.clone()`` before a write, or before the first of a run of writes into the same tensor."""
     root = ast.parse(text, mode="eval").body
     if isinstance(root, ast.Name):
         refuse_for_caller(source, owner, root)

@@ -158,11 +158,7 @@ class _Reads:
         return [write(self.source, n, text) for n in reads]
 
     def _bindings(self, area: ast.AST, name: str, node: ast.AST) -> list[ast.stmt]:
-        """The statements behind a node that bind a name anew.
-
-        Raises:
-            CannotFix: one of them need not run before what stands behind it.
-        """
+        """The statements behind a node that bind a name anew."""
         behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
         stores = [n for n in each(area, ast.Name) if n.id == name and is_set(n)]
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
@@ -180,11 +176,7 @@ class _Reads:
         return found
 
     def _still_entries(self, area: ast.AST, name: str, node: ast.AST, reads: list[ast.Name]) -> None:
-        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` gives the entries again.
-
-        Raises:
-            CannotFix: it does.
-        """
+        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` still holds them."""
         last = max((self.source.span(n)[0] for n in reads), default=0)
         for one in self._bindings(area, name, node):
             value = one.value if isinstance(one, ast.Assign) else None
@@ -221,11 +213,7 @@ class _Reads:
         return name
 
     def _readable(self, at: ast.AST) -> None:
-        """Refuse where the expression would mean something else.
-
-        Raises:
-            CannotFix: one of its names cannot be read at a node, or is another variable there.
-        """
+        """Refuse where the expression would mean something else."""
         names = plain_names(self.parsed) - {name for name, _ in self.siblings}
         check_known(self.source, names, self.source.node_function(self.stored), self.source.node_function(at))
 

@@ -16,7 +16,7 @@ from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, user_line, where
-from graphdoc.remedies.fix_places import applies, frame_at
+from graphdoc.remedies.fix_places import applies, frame_at, left_open
 from graphdoc.source.paths import words
 from graphdoc.story.wording import listing
 
@@ -72,13 +72,10 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
     question = f"whether {told} {'are' if plural else 'is'} to learn from the loss at {losses} as well, no run tells"
     statements = [f"{n}.zero_grad()" for n in names]
     added = [edit_at("add_statement", call, statement=s, before=True) for s in statements]
-    return Remedy(
-        "several",
-        f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}",
-        "unsafe",
-        f"{remedy.note} {note}{losses} has left.".strip(),
-        {"edits": [*remedy.parts, *added]},
-        "; and ".join(filter(None, (remedy.open, question))),
+    title = f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}"
+    note = f"{remedy.note} {note}{losses} has left.".strip()
+    return left_open(
+        Remedy("several", title, "unsafe", note, {"edits": [*remedy.parts, *added]}, remedy.open), question
     )
 
 
@@ -149,16 +146,9 @@ def with_flag_dropped(
         if not r.is_complete:
             out.append(r)
             continue
-        out.append(
-            Remedy(
-                "several",
-                f"{r.title}, and drop retain_graph=True",
-                "unsafe",
-                f"{r.note} Each `backward()` then frees the graph that it went through.".strip(),
-                {"edits": [*r.parts, *drops]},
-                r.open,
-            )
-        )
+        title = f"{r.title}, and drop retain_graph=True"
+        note = f"{r.note} Each `backward()` then frees the graph that it went through.".strip()
+        out.append(Remedy("several", title, "unsafe", note, {"edits": [*r.parts, *drops]}, r.open))
     return [*out[:5], *remedies[:2]]
 
 

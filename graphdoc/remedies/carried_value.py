@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, Parameter, SourceTexts
 from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import carried_names, expression_values
-from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
+from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, source_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import element_of, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
@@ -44,7 +44,7 @@ from graphdoc.remedies.sum_of_rounds import (
 )
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, pairs, targets_of, with_items
-from graphdoc.source.scopes import parameters
+from graphdoc.source.scopes import fresh_name, parameters
 from graphdoc.story.older_graph import aliases, is_entry
 from graphdoc.story.wording import gathered, listing
 
@@ -250,18 +250,21 @@ def detach_in_one_loop(program: Program, reuse: Reuse, call: Frame, anchor: Fram
     """One loop behind a statement, over the modules of a model or the entries of a list; none where a carried value is
     kept by none that the function can name."""
     held = [[h for h in c.holders if program.reaches_in(h, call)] for c in reuse.carries]
-    ways = (("detach_in_modules", _in_modules(program.parameters, held)), ("detach_in_entries", _in_entries(held)))
-    return [
-        Remedy(
-            kind,
-            f"detach {whose} once each iteration, after {where(step)}",
-            "unsafe",
-            stops_there(reuse),
-            {"after": place(anchor), **args},
-        )
-        for kind, (whose, args) in ways
-        if args
-    ]
+    when, note = f"once each iteration, after {where(step)}", stops_there(reuse)
+    out: list[Remedy] = []
+    whose, args = _in_modules(program.parameters, held)
+    if args:
+        args["after"] = place(anchor)
+        out.append(Remedy("detach_in_modules", f"detach {whose} {when}", "unsafe", note, args))
+    entries, kept = _in_entries(held)
+    if kept:
+        last = entries.rpartition(".")[2]
+        named = last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry"
+        one = fresh_name(source_at(program.sources, anchor), named, "kept")
+        lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in kept)]
+        title = f"detach {' and '.join(f'`{k}`' for k in kept)} of each entry of `{entries}` {when}"
+        out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement="\n".join(lines))
+    return out
 
 
 def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
@@ -275,8 +278,8 @@ def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[
     return f"{names} of the modules of `{model}`", {"model": model, "kept": [list(k) for k in kept]}
 
 
-def _in_entries(held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
-    """The same of the entries of one list, such as the layers of a cache, all of which were seen with each value."""
+def _in_entries(held: list[list[Holder]]) -> tuple[str, list[str]]:
+    """One list, such as the layers of a cache, and what each of its entries keeps: all were seen with each value."""
     found = [[f for h in here if (f := _of_entry(h)) is not None] for here in held]
     lists = {entries for here in found for entries, _, _ in here}
     kept: dict[str, set[int]] = {}
@@ -284,9 +287,8 @@ def _in_entries(held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
         kept.setdefault(attribute, set()).add(index)
     every = set().union(*kept.values())
     if len(lists) != 1 or not all(found) or any(seen != set(range(len(every))) for seen in kept.values()):
-        return "", {}
-    names, entries = " and ".join(f"`{name}`" for name in kept), lists.pop()
-    return f"{names} of each entry of `{entries}`", {"entries": entries, "kept": list(kept)}
+        return "", []
+    return lists.pop(), list(kept)
 
 
 def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
@@ -532,15 +534,9 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     at = listing(gathered(where(frame_at(edit)) for edit in edits))
     what = "detach the value where it is kept" if len(edits) == 1 else "detach the values where they are kept"
-    return [
-        Remedy(
-            "several",
-            f"{what}, at {at}",
-            "unsafe",
-            "What is kept has no graph any more; the forward pass that computed it stays as it is.",
-            {"edits": edits},
-        )
-    ]
+    title = f"{what}, at {at}"
+    note = "What is kept has no graph any more; the forward pass that computed it stays as it is."
+    return [Remedy("several", title, "unsafe", note, {"edits": edits})]
 
 
 def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> bool:

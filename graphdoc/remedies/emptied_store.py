@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
@@ -52,7 +52,7 @@ def emptied_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     """
     for frame, paths in _grown(program, reuse):
         anchor, step = behind_the_step(program.sources, program.evidence.events, frame)
-        return [] if step is frame else [_remedy(paths, anchor, step)]  # without a step what is called is no update
+        return [] if step is frame else _emptied(paths, anchor, step)  # without a step what is called is no update
     return []
 
 
@@ -81,15 +81,10 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
         yield frame, [read, *dict.fromkeys(p for p in others if _only_grows(program.sources, p))]
 
 
-def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:
-    named = " and ".join(f"`{p}`" for p in paths)
-    return Remedy(
-        "clear_lists",
-        f"empty {named} once each update, after the optimizer step at {where(step)}",
-        "unsafe",
-        "Each update then uses only what was stored since the update before.",
-        {"place": place(anchor), "paths": paths},
-    )
+def _emptied(paths: list[str], anchor: Frame, step: Frame) -> list[Remedy]:
+    title = f"empty {' and '.join(f'`{p}`' for p in paths)} once each update, after the optimizer step at {where(step)}"
+    edits = [edit_at("add_statement", anchor, statement=f"{p}.clear()") for p in paths]
+    return together(edits, title, "unsafe", "Each update then uses only what was stored since the update before.")
 
 
 def _lists_read(scope: ast.AST) -> Iterator[str]:

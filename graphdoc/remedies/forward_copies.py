@@ -91,16 +91,14 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
     constants = _of_whole_statements(program.sources, at.forwards, _foreign(program, found, at))
     if not constants:
         return []
-    remedy = again_behind(
-        [*constants, *(f for f in at.forwards if f not in constants)],
-        at.write,
-        at.backward,
-        f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, after "
-        f"{where(at.write)}",
+    behind = f"after {where(at.write)}"
+    title = f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, {behind}"
+    note = (
         "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
-        "The rest is computed with the updated weights.",
-        constants,
     )
+    note += "The rest is computed with the updated weights."
+    every = [*constants, *(f for f in at.forwards if f not in constants)]
+    remedy = again_behind(every, at.write, at.backward, title, note, constants)
     return [remedy] if applies(program.sources, remedy) else []
 
 

@@ -161,15 +161,9 @@ def connecting(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[R
 
 def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
     """A derivative of zero; ``told`` is the input in words."""
-    return remedy_at(
-        frame,
-        "set_keyword",
-        "Ask for zeros where the output does not depend on an input",
-        "unsafe",
-        f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell.",
-        name="materialize_grads",
-        value="True",
-    )
+    title = "Ask for zeros where the output does not depend on an input"
+    note = f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell."
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="materialize_grads", value="True")
 
 
 def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
@@ -182,15 +176,10 @@ def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
             continue
         left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
         if left and left[0].value.value is None:  # type: ignore[attr-defined]
-            return remedy_at(
-                bindings.frame_of(sources, place.file, call, function),
-                "set_keyword",
-                f"Pass `{argument}` on instead of None",
-                "unsafe",
-                "What is passed to the function enters its result, and gradients reach it.",
-                name=argument,
-                value=argument,
-            )
+            title = f"Pass `{argument}` on instead of None"
+            note = "What is passed to the function enters its result, and gradients reach it."
+            at = bindings.frame_of(sources, place.file, call, function)
+            return remedy_at(at, "set_keyword", title, "unsafe", note, name=argument, value=argument)
     return ()
 
 
@@ -257,6 +246,9 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
     near = [f for f, _ in made if f.line < line.line][-1:]
     to = f" to {line.line}" if near else ""
     first = near[0] if near else line
+    title = f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "
+    title += f"`with torch.enable_grad():` around {'them' if near else 'it'}"
+    note = "What backward differentiates has a graph then; the gradients that it returns are unrecorded, as before."
     return Finding(
         0.97,
         Proof.GRAPH_END.where(bool(near)),
@@ -267,15 +259,7 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
             *(span("cause", f, "computed here without being recorded") for f in near),
             *program.raised_span("what is differentiated here has no graph"),
         ),
-        remedies=remedy_at(
-            first,
-            "enable_grad_block",
-            f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "
-            f"`with torch.enable_grad():` around {'them' if near else 'it'}",
-            "safe",
-            "What backward differentiates has a graph then; the gradients that it returns are unrecorded, as before.",
-            last=place(line),
-        ),
+        remedies=remedy_at(first, "enable_grad_block", title, "safe", note, last=place(line)),
     )
 
 
@@ -462,14 +446,8 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
         first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
         block = edit_at("no_grad_block", first, last=place(last))
-        return remedy_at(
-            switch,
-            "several",
-            "Switch recording off for the lines that follow only: `with torch.no_grad():`",
-            "unsafe",
-            _NOTE,
-            edits=[drop, block],
-        )
+        title = "Switch recording off for the lines that follow only: `with torch.no_grad():`"
+        return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, block])
     functions = [f for f in _beside(root, statement) if not _computes(trained, switch.file, [f])]
     entered = _entered(work, switch.file, functions)
     if not entered:
@@ -477,14 +455,8 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     shown = ", ".join(f"`{f.name}`" for f in entered[:3])
     bodies = [bindings.frame_of(program.sources, switch.file, f.body[0]) for f in entered]
     decorate = [edit_at("no_grad_decorator", body) for body in bodies]
-    return remedy_at(
-        switch,
-        "several",
-        f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}",
-        "unsafe",
-        _NOTE,
-        edits=[drop, *decorate],
-    )
+    title = f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}"
+    return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, *decorate])
 
 
 def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
@@ -554,10 +526,8 @@ def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted:
         if before & paths.plain_names(made) or not isinstance(made, ast.Call):
             return []
         text = ast.unparse(made)
-        args = {"place": place(bindings.frame_of(sources, start.file, value)), "name": text}
-        return [
-            Remedy("zero_of_output", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)
-        ]
+        args = {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{text} * 0.0"]]}
+        return [Remedy("rewrite", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)]
     return []
 
 

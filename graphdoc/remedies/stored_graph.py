@@ -300,13 +300,10 @@ def _cleared(reuse: Reuse) -> Remedy:
     name = next((n for c in reuse.carries if (n := called(c))), "what it keeps")
     taken = next((f for c in reuse.carries for f in c.using[:1]), None)
     at = f"{where(taken)} " if taken is not None else "the pass "
-    return Remedy(
-        "clear_what_is_kept",
-        f"have the package clear {name} before each pass that is differentiated",
-        "display",
-        f"{at}takes what was kept in an earlier pass; cleared, it is computed with the weights of now.",
-        {"place": place(taken)} if taken is not None else {},
-    )
+    title = f"have the package clear {name} before each pass that is differentiated"
+    note = f"{at}takes what was kept in an earlier pass; cleared, it is computed with the weights of now."
+    args = {"place": place(taken)} if taken is not None else {}
+    return Remedy("clear_what_is_kept", title, "display", note, args)
 
 
 def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]:

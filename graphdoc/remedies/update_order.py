@@ -61,14 +61,12 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
     (step,) = steps.values()
     stepped = program.owners.parameters([e.optimizer for e in writers])
     parts = sorted({part for n in stepped for part in re.split(r"[.\[]", n)})
-    remedy = Remedy(
-        "move_statement",
-        f"step at {where(step)} after the autograd.grad call at {where(call)}",
-        "safe",
+    title = f"step at {where(step)} after the autograd.grad call at {where(call)}"
+    note = (
         "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients of "
-        "the step.",
-        {"place": place(step), "after": place(call)},
     )
+    note += "the step."
+    remedy = Remedy("move_statement", title, "safe", note, {"place": place(step), "after": place(call)})
     alone = replace(remedy, args={**remedy.args, "untouched": parts})
     return [remedy] if applies(program.sources, alone) else []
 
@@ -115,14 +113,12 @@ def other_update_first(program: Program) -> list[Remedy]:
     if found is None:
         return []
     mine, early = found
-    remedy = Remedy(
-        "move_statement",
-        f"make the update at {where(mine)} before the one at {where(early)}",
-        "safe",
+    title = f"make the update at {where(mine)} before the one at {where(early)}"
+    note = (
         "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
-        "own optimizer first, so that none steps with what another loss has left.",
-        {"place": place(mine), "before": place(early)},
     )
+    note += "own optimizer first, so that none steps with what another loss has left."
+    remedy = Remedy("move_statement", title, "safe", note, {"place": place(mine), "before": place(early)})
     return [remedy] if applies(program.sources, remedy) else []
 
 
@@ -130,16 +126,10 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
     first, second = innermost_user(earlier.stack), innermost_user(failing.stack)
     if first is None or second is None or (first.file, first.line) == (second.file, second.line):
         return []
-    return [
-        Remedy(
-            "backward_once",
-            f"call backward once, at {where(first)}, and let both optimizers step with that gradient",
-            "safe",
-            "The loss is the same in both calls, and so is its gradient: each optimizer steps with what one call gives "
-            "to its parameters.",
-            {"stays": place(first), "goes": place(second)},
-        )
-    ]
+    title = f"call backward once, at {where(first)}, and let both optimizers step with that gradient"
+    note = "The loss is the same in both calls, and so is its gradient: each optimizer steps with what one call gives "
+    note += "to its parameters."
+    return [Remedy("backward_once", title, "safe", note, {"stays": place(first), "goes": place(second)})]
 
 
 def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
@@ -231,15 +221,9 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
         # Moved, it would step a second time by the same gradient.
         title = f"leave out the step at {where(at.write)}: the one after {where(at.backward)} is for both losses"
         return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
-    return [
-        Remedy(
-            "move_statement",
-            f"move the step at {where(at.write)} after the backward call at {where(at.backward)}",
-            "unsafe",
-            note,
-            {"place": place(at.write), "after": place(at.backward)},
-        )
-    ]
+    title = f"move the step at {where(at.write)} after the backward call at {where(at.backward)}"
+    args = {"place": place(at.write), "after": place(at.backward)}
+    return [Remedy("move_statement", title, "unsafe", note, args)]
 
 
 def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:
@@ -411,20 +395,14 @@ def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
         return again
     file = at.write.file
     calls = [e for e in program.evidence.events if e.kind in ("backward", "grad", "step", "zero_grad")]
-    return [
-        *again,
-        Remedy(
-            "update_before",
-            f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}",
-            "unsafe",
-            "The updates alternate: the later loss is computed with the weights as they are after the other step.",
-            {
-                "places": [place(f) for f in at.forwards],
-                "steps": [place(f) for f in at.writes],
-                "busy": sorted({f.line for e in calls for f in e.stack if f.file == file and f.user}),
-            },
-        ),
-    ]
+    title = f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}"
+    note = "The updates alternate: the later loss is computed with the weights as they are after the other step."
+    args = {
+        "places": [place(f) for f in at.forwards],
+        "steps": [place(f) for f in at.writes],
+        "busy": sorted({f.line for e in calls for f in e.stack if f.file == file and f.user}),
+    }
+    return [*again, Remedy("update_before", title, "unsafe", note, args)]
 
 
 def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:

@@ -252,18 +252,3 @@ def test_refuses_a_loop_over_modules_in_a_one_line_body_or_without_a_name() -> N
         fixed("detach_in_modules", "«opt.step()»\n", "after", model="net", kept=[])
     with pytest.raises(CannotFix, match="nothing after"):
         fixed("detach_in_modules", "def f():\n    «return opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
-
-
-def test_detaches_what_the_entries_of_a_list_keep() -> None:
-    source = "for x in data:\n    out = model(x, cache)\n    «opt.step()»\n"
-    expected = (
-        "for x in data:\n    out = model(x, cache)\n    opt.step()\n    for layer in cache.layers:\n"
-        "        layer.keys = layer.keys.detach()\n        layer.values = layer.values.detach()\n"
-    )
-    kept = ["keys", "values"]
-    assert fixed("detach_in_entries", source, "after", entries="cache.layers", kept=kept) == expected
-
-
-def test_refuses_a_loop_over_entries_behind_a_return() -> None:
-    with pytest.raises(CannotFix, match="nothing after"):
-        fixed("detach_in_entries", "def f():\n    «return opt.step()»\n", "after", entries="cache", kept=["h"])
