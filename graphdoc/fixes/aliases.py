@@ -75,16 +75,16 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     best = max(above, key=source.span, default=None)
     if isinstance(best, ast.For | ast.AsyncFor):
         given = iterated(best.target, best.iter, name)
-        base = _base(source, given) if given is not None else None
+        base = viewed(source, given) if given is not None else None
         return Binding(best, base, True)
     value = getattr(best, "value", None)
     if best is None or value is None:
         return None
-    base = _base(source, value_given(best, ast.Name(name)) or value)
+    base = viewed(source, value_given(best, ast.Name(name)) or value)
     return Binding(best, base, False) if base is not None else None
 
 
-def _base(source: Source, node: ast.expr) -> ast.expr | None:
+def viewed(source: Source, node: ast.expr) -> ast.expr | None:
     """The path behind ``x[0]``, ``x.view(-1)``, ``x.T`` or ``torch.chunk(x, 2)``; None where there is none."""
     while True:
         if is_method_call(node) and node.func.attr in VIEWS:

@@ -205,46 +205,6 @@ def _bound_again(function: ast.AST, name: str, line: int) -> bool:
     return any(n.lineno >= line for n in stores) or bool(loops and stores)
 
 
-@kind("detach_in_modules")
-def detach_in_modules(sources: Sources, args: Args) -> list[Edit]:
-    """Detach what the modules of a model keep, wherever below it they stand: one loop behind (or in front of) a
-    statement.
-
-    ``for module in model.modules(): …`` gives each state of these names that has a graph its detached value. Parameters
-    and plain values of the same name have none and are left alone.
-
-    Args:
-        after: the place of the statement behind which it is done.
-        before: in place of it, the statement in front of which it is done.
-        model: the module, as the code there spells it.
-        kept: list of ``[attribute, "tensor" | "dict"]``: what the attribute of such a module holds.
-    """
-    source, anchor, behind = anchored(sources, args)
-    torch = scopes.torch_name(source, anchor)
-    module = scopes.fresh_name(source, "module", "one_module")
-    value = scopes.fresh_name(source, "kept", "kept_value")
-    name = scopes.fresh_name(source, "name", "its_name")
-    lines = [f"for {module} in {required(args, 'model')}.modules():"]
-    graph = f"if {torch.text}.is_tensor({value}) and {value}.grad_fn is not None:"
-    for attribute, sort in required(args, "kept"):
-        if sort == "dict":
-            lines += [
-                f'    for {name}, {value} in getattr({module}, "{attribute}", {{}}).items():',
-                f"        {graph}",
-                f"            {module}.{attribute}[{name}] = {value}.detach()",
-            ]
-        else:
-            lines += [
-                f'    {value} = getattr({module}, "{attribute}", None)',
-                f"    {graph}",
-                f"        {module}.{attribute} = {value}.detach()",
-            ]
-    if len(lines) < 2:
-        raise CannotFix("no carried value was named")
-    text = "\n".join(lines)
-    return [*(insert_after if behind else insert_before)(source, anchor, [text]), *torch.edits]
-
-
 _SEVERAL = frozenset({"unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit"})
 """Functions and methods that return a tuple of views."""
 

@@ -9,7 +9,7 @@ from graphdoc.source.edits import Piece, copied, insert_after, insert_before, re
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, plain_names, targets_of
+from graphdoc.source.paths import is_path, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
@@ -370,21 +370,3 @@ def _is_minus_inf(source: Source, node: ast.expr) -> bool:
     """Whether it is ``-torch.inf``, ``float("-inf")`` or the like."""
     infinity = stands_for(source, node.operand) if isinstance(node, ast.UnaryOp) and key(node)[0] == "-" else ""
     return infinity.endswith(".inf") or key(node) in ("float('-inf')", "-float('inf')", "-inf")
-
-
-_NAMES = {
-    "empty": "zeros",
-    "empty_like": "zeros_like",
-    "new_empty": "new_zeros",
-    "Tensor": "zeros",
-    "FloatTensor": "zeros",
-}
-
-
-@kind("zeros_for_empty", call)
-def zeros_for_empty(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Ask for zeros instead of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``."""
-    function = node.func
-    if not is_attribute(function, *_NAMES):
-        raise CannotFix("what asks for the memory is none of torch's own functions")
-    return [rename(source, function, _NAMES[function.attr])]

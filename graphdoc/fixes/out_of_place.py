@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
+from graphdoc.fixes.aliases import clone_whole, refuse_lost, viewed, written_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, required
 from graphdoc.source.edits import (
     bound,
@@ -405,7 +405,7 @@ def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> li
             raise CannotFix("the tensor that is written has no name here")
         return [_without_underscore(source, c) for c in chain]
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return _part(source, owner, root, args.get("base") or _base(source, root), args)
+        return _part(source, owner, root, args.get("base") or _whole(source, root), args)
     text = source.segment(root)
     if whole:
         _refuse(source, owner, root, args)
@@ -468,21 +468,12 @@ def _written_anew(source: Source, owner: ast.stmt, top: ast.Call, name: str, tex
     return [*instead(source, owner, [new]), *(torch.edits if name != "copy_" else ())]
 
 
-def _base(source: Source, root: ast.expr) -> str:
-    """The tensor behind views: ``x`` of ``x[:, 0]``, ``x.view(-1)`` and ``x.data``."""
-    while not isinstance(root, ast.Name):
-        if isinstance(root, ast.Attribute) and root.attr not in ("data", "T", "mT", "real", "imag"):
-            break
-        inner = root.func if isinstance(root, ast.Call) else root
-        if isinstance(root, ast.Call) and not isinstance(inner, ast.Attribute):
-            break
-        deeper = inner.value if isinstance(inner, ast.Attribute | ast.Subscript) else None
-        if deeper is None:
-            break
-        root = deeper
-    if not is_path(root) or is_torchs(source, root):
+def _whole(source: Source, root: ast.expr) -> str:
+    """The tensor of which views are written: ``x`` of ``x[:, 0]``, ``x.view(-1)`` and ``x.data``."""
+    base = viewed(source, root)
+    if base is None or is_torchs(source, base):
         raise CannotFix("the tensor that is written has no name here")
-    return source.segment(root)
+    return source.segment(base)
 
 
 def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:

@@ -7,7 +7,7 @@ import re
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, required, statement
 from graphdoc.source.edits import instead, write, written
-from graphdoc.source.module import parsed
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.paths import parse_expression, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -31,15 +31,22 @@ def rewrite(sources: Sources, args: Args) -> list[Edit]:
         found: dict[str, ast.AST] = {}
         if not _fits(parsed(_with_holes(pattern)).body[0], node, found):
             continue
-        names = {dotted: name_for(source, dotted, node) for dotted in re.findall(r"\{(\w+(?:\.\w+)+)\}", template)}
-        for dotted, name in names.items():
-            template = template.replace(f"{{{dotted}}}", name.text)
+        template, edits = named(source, template, node)
         parts = {k: n for k, n in found.items() if f"{{{k}}}" in template and isinstance(n, ast.expr)}
-        edits = [e for name in names.values() for e in name.edits]
         if isinstance(node, ast.stmt):
             return [*instead(source, node, [written(source, template, **parts)]), *edits]
         return [write(source, node, template, **parts), *edits]
     raise CannotFix("the code there is written in another way")
+
+
+def named(source: Source, text: str, at: ast.AST) -> tuple[str, list[Edit]]:
+    """A text whose ``{torch.is_tensor}`` are written as the file imports them, and the imports that it needs."""
+    edits: list[Edit] = []
+    for dotted in re.findall(r"\{(\w+(?:\.\w+)+)\}", text):
+        name = name_for(source, dotted, at)
+        text = text.replace(f"{{{dotted}}}", name.text)
+        edits += name.edits
+    return text, edits
 
 
 def _with_holes(text: str) -> str:

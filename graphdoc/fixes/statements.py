@@ -6,6 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
+from graphdoc.fixes.rewriting import named
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, where_bound
 from graphdoc.source.effects import built_objects, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
@@ -47,11 +48,12 @@ def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
 
     Args:
         place: the statement beside which it is put.
-        statement: its Python source.
+        statement: its Python source, in which ``{torch.is_tensor}`` is written as the file imports it.
         before: True to put it in front instead of behind.
         bound: True to put it where what the other one binds is there: of a loop or a ``with`` first in the body.
     """
-    text, before = str(required(args, "statement")), bool(args.get("before"))
+    text, edits = named(source, str(required(args, "statement")), node)
+    before = bool(args.get("before"))
     tree = parsed(text).body
     if len(tree) != 1:
         raise CannotFix(f"{text} is not one statement")
@@ -61,7 +63,8 @@ def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     beside = block[max(index - 1, 0) : index] if before else block[index + 1 : index + 2]
     if any(key(s) == key(tree[0]) for s in beside):
         raise CannotFix(f"`{text}` stands there already")
-    return (insert_before if before else where_bound if args.get("bound") else insert_after)(source, node, [text])
+    insert = insert_before if before else where_bound if args.get("bound") else insert_after
+    return [*insert(source, node, [text]), *edits]
 
 
 @kind("delete_statement", statement, only_records=_did_nothing)

@@ -42,7 +42,7 @@ from graphdoc.remedies.sum_of_rounds import (
     sum_of_rounds,
     sum_started_anew,
 )
-from graphdoc.source.module import each
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import covers, is_attribute, pairs, targets_of, with_items
 from graphdoc.source.scopes import fresh_name, parameters
 from graphdoc.story.older_graph import aliases, is_entry
@@ -113,12 +113,9 @@ def _recurrent(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str
 def _each_iteration(program: Program, call: Frame, title: str, texts: list[str]) -> list[Remedy]:
     """These statements behind the step."""
     anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-    return together(
-        [edit_at("add_statement", anchor, statement=text) for text in texts],
-        f"{title} each iteration, after {where(step)}",
-        "unsafe",
-        "Each iteration begins as the first one did; nothing is carried into the next.",
-    )
+    edits = [edit_at("add_statement", anchor, statement=text) for text in texts]
+    note = "Each iteration begins as the first one did; nothing is carried into the next."
+    return together(edits, f"{title} each iteration, after {where(step)}", "unsafe", note)
 
 
 def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
@@ -252,30 +249,48 @@ def detach_in_one_loop(program: Program, reuse: Reuse, call: Frame, anchor: Fram
     held = [[h for h in c.holders if program.reaches_in(h, call)] for c in reuse.carries]
     when, note = f"once each iteration, after {where(step)}", stops_there(reuse)
     out: list[Remedy] = []
-    whose, args = _in_modules(program.parameters, held)
-    if args:
-        args["after"] = place(anchor)
-        out.append(Remedy("detach_in_modules", f"detach {whose} {when}", "unsafe", note, args))
+    source = source_at(program.sources, anchor)
+    model, of_modules = _in_modules(program.parameters, held)
+    if of_modules:
+        told = ", ".join(f"`{name}`" for name, _ in of_modules)
+        title = f"detach {told} of the modules of `{model}` {when}"
+        text = over_modules(source, model, of_modules)
+        out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement=text)
     entries, kept = _in_entries(held)
     if kept:
         last = entries.rpartition(".")[2]
         named = last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry"
-        one = fresh_name(source_at(program.sources, anchor), named, "kept")
+        one = fresh_name(source, named, "kept")
         lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in kept)]
         title = f"detach {' and '.join(f'`{k}`' for k in kept)} of each entry of `{entries}` {when}"
         out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement="\n".join(lines))
     return out
 
 
-def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
-    """What modules of one model keep, for a title, and as the edit is told."""
+def over_modules(source: Source, model: str, kept: list[tuple[str, str]]) -> str:
+    """A loop that gives each state of these names with a graph its detached value, wherever below a model it stands.
+    Parameters and plain values of the same name have no graph, and are left alone."""
+    module, value = fresh_name(source, "module", "one_module"), fresh_name(source, "kept", "kept_value")
+    name = fresh_name(source, "name", "its_name")
+    lines = [f"for {module} in {model}.modules():"]
+    for attribute, sort in kept:
+        inner, entry = ("    ", f"[{name}]") if sort == "dict" else ("", "")
+        if entry:
+            lines.append(f'    for {name}, {value} in getattr({module}, "{attribute}", {{}}).items():')
+        else:
+            lines.append(f'    {value} = getattr({module}, "{attribute}", None)')
+        lines.append(f"{inner}    if {{torch.is_tensor}}({value}) and {value}.grad_fn is not None:")
+        lines.append(f"{inner}        {module}.{attribute}{entry} = {value}.detach()")
+    return "\n".join(lines)
+
+
+def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, list[tuple[str, str]]]:
+    """One model, and what its modules keep under which names: a tensor, or a dict of some."""
     found = [next((f for h in here if (f := _of_module(parameters, h)) is not None), None) for here in held]
     models = {f[0] if f is not None else "" for f in found}
     if len(models) != 1 or "" in models:
-        return "", {}
-    kept = dict.fromkeys(f[1:] for f in found if f is not None)
-    names, model = ", ".join(f"`{name}`" for name, _ in kept), models.pop()
-    return f"{names} of the modules of `{model}`", {"model": model, "kept": [list(k) for k in kept]}
+        return "", []
+    return models.pop(), list(dict.fromkeys(f[1:] for f in found if f is not None))
 
 
 def _in_entries(held: list[list[Holder]]) -> tuple[str, list[str]]:

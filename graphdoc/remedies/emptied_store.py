@@ -285,17 +285,8 @@ def _together(node: ast.AST) -> ast.AST:
 
 def _blocks_around(scope: ast.AST, statement: ast.stmt) -> list[list[ast.stmt]]:
     """The block that a statement stands in, and those around it, as far as to its scope."""
-    out: list[list[ast.stmt]] = []
-
-    def look(node: ast.AST) -> bool:
-        for block in blocks_of(node):
-            if any(s is statement or look(s) for s in block):
-                out.append(block)
-                return True
-        return False
-
-    look(scope)
-    return out
+    blocks = [block for node in walked(scope) for block in blocks_of(node)]
+    return [block for block in reversed(blocks) if any(is_within(statement, s) for s in block)]
 
 
 def filled_beside(scope: ast.AST, statement: ast.stmt) -> list[_Kept]:

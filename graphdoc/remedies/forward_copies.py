@@ -48,13 +48,10 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
-    return together(
-        edits,
-        f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
-        "unsafe",
-        "The gradient is that of the weights of the forward, and flows through the clones into the parameters and "
-        "everything below. It costs a copy of them.",
-    )
+    title = f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters"
+    note = "The gradient is that of the weights of the forward, and flows through the clones into the parameters and "
+    note += "everything below. It costs a copy of them."
+    return together(edits, title, "unsafe", note)
 
 
 def _clone_edit(

@@ -48,27 +48,14 @@ def reduced(
         if op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
         else ""
     )
-    ways = (
-        *remedy_at(
-            frame if _read_as_number(sources, frame, name) else None,
-            "add_statement",
-            f"Average `{name}` before the backward, for what reads it as a number as well",
-            "unsafe",
-            equal,
-            statement=f"{name} = {name}.mean()",
-            before=True,
-        ),
-        *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),
-        *remedy_at(
-            computed,
-            "reduce_loss",
-            f"Average the loss where it is computed, at {where(computed)}" if computed is not None else "",
-            "unsafe",
-            f"{equal} What reads `{name}` later reads the mean.",
-            method="mean",
-        ),
-    )
-    return tuple(replace(r, open=left) for r in ways)
+    number, mean = frame if _read_as_number(sources, frame, name) else None, f"{name} = {name}.mean()"
+    title = f"Average `{name}` before the backward, for what reads it as a number as well"
+    first = remedy_at(number, "add_statement", title, "unsafe", equal, statement=mean, before=True)
+    second = remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean")
+    title = f"Average the loss where it is computed, at {where(computed)}" if computed is not None else ""
+    note = f"{equal} What reads `{name}` later reads the mean."
+    last = remedy_at(computed, "reduce_loss", title, "unsafe", note, method="mean")
+    return tuple(replace(r, open=left) for r in (*first, *second, *last))
 
 
 def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:

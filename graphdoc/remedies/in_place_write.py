@@ -241,15 +241,10 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
         lines = ", ".join(where(f) for f in places[:3])
-        return tuple(
-            together(
-                [edit_at("join_pieces", f) for f in places],
-                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
-                "unsafe",
-                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
-                "write would have changed.",
-            )
-        )
+        title = f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}"
+        note = "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
+        note += "write would have changed."
+        return tuple(together([edit_at("join_pieces", f) for f in places], title, "unsafe", note))
     unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
     if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
         # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.

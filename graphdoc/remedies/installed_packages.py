@@ -147,22 +147,16 @@ def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str
         title = f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}"
         note = "The same values, and the gradients that a call without checkpoint gives."
         return [Remedy("non_reentrant", title, "display", note)]
-    return [
-        Remedy(
-            "set_keyword",
-            f"Pass {feature.keyword}={feature.value}, at {at}",
-            "safe",
-            "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
-            "checkpoint gives.",
-            {"place": place(switch.call), "name": feature.keyword, "value": feature.value},
-        ),
-        Remedy(
-            "require_input_grads",
-            f"Call {feature.instead} before the training, if the reentrant form has to stay",
-            "display",
-            "What goes into the first layer then requires gradients, so that the checkpoint records it.",
-        ),
-    ]
+    title, keyword = (
+        f"Pass {feature.keyword}={feature.value}, at {at}",
+        {"name": feature.keyword, "value": feature.value},
+    )
+    note = "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
+    note += "checkpoint gives."
+    told = f"Call {feature.instead} before the training, if the reentrant form has to stay"
+    why = "What goes into the first layer then requires gradients, so that the checkpoint records it."
+    args = {"place": place(switch.call), "name": feature.keyword, "value": feature.value}
+    return [Remedy("set_keyword", title, "safe", note, args), Remedy("require_input_grads", told, "display", why)]
 
 
 # A package's function that writes into a tensor which it was only shown: it is handed a copy.

@@ -321,11 +321,10 @@ def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
 
 def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: Frame | None) -> Frame | None:
     """The innermost call of the user's that leads to both, at or below the function with the switch."""
-    lines = _function_of(sources, switch) if switch is not None else None
-    if raised is None or switch is None or lines is None:
+    if raised is None or switch is None:
         return None
-    way, first = alike(cut.stack, raised.stack), max(lines[0], switch.line + 1)
-    below = [i for i, f in enumerate(way) if f.file == switch.file and first <= f.line <= lines[1]]
+    way, (first, last) = alike(cut.stack, raised.stack), _function_of(sources, switch)
+    below = [i for i, f in enumerate(way) if f.file == switch.file and max(first, switch.line + 1) <= f.line <= last]
     found = innermost_user(way[below[0] :]) if below else None
     return found if found is None or not _all_of_the_block(sources, switch, found) else None
 
@@ -342,15 +341,12 @@ def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
     )
 
 
-def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
+def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int]:
     """The first and the last line of the function that a switch stands in, or decorates; of the file at its level."""
     root = bindings.tree(sources, switch.file)
-    found = 1, sources[switch.file].count("\n") + 1
-    for node in each(root, ast.FunctionDef, ast.AsyncFunctionDef):
-        first = bindings.first_line(node)
-        if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
-            found = first, node.end_lineno or first
-    return found
+    own = [n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef) if switch.line <= (n.end_lineno or 0)]
+    around = [(bindings.first_line(n), n.end_lineno or 0) for n in own if bindings.first_line(n) <= switch.line]
+    return max(around, default=(1, sources[switch.file].count("\n") + 1))
 
 
 # What else stands under a switch that keeps a loss from being recorded: it may be what the switch was meant for.

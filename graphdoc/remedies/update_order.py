@@ -84,25 +84,16 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
         return []
     if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
         return []
-    lines = listed_lines(at.forwards)
-    remedy = (
-        Remedy(
-            "move_into_loop",
-            f"compute it in the loop: {lines} in each round of the loop at {where(loop)}",
-            "unsafe",
-            "Each round steps with the gradient of a forward pass of its own, run with the weights as they are then.",
-            {"places": [place(f) for f in at.forwards], "loop": place(at.write)},
-        )
-        if rounds_are_alike(sources, loop)
-        else Remedy(
-            "step_behind_loop",
-            f"step once, after the loop at {where(loop)}",
-            "unsafe",
-            "All rounds are differentiated with the weights of the one forward pass that they share, and their "
-            "gradients add up to one step.",
-            {"step": place(at.write), "backward": place(at.backward)},
-        )
-    )
+    if rounds_are_alike(sources, loop):
+        title = f"compute it in the loop: {listed_lines(at.forwards)} in each round of the loop at {where(loop)}"
+        note = "Each round steps with the gradient of a forward pass of its own, run with the weights as they are then."
+        args: dict[str, Any] = {"places": [place(f) for f in at.forwards], "loop": place(at.write)}
+        remedy = Remedy("move_into_loop", title, "unsafe", note, args)
+    else:
+        note = "All rounds are differentiated with the weights of the one forward pass that they share, and their "
+        note += "gradients add up to one step."
+        args = {"step": place(at.write), "backward": place(at.backward)}
+        remedy = Remedy("step_behind_loop", f"step once, after the loop at {where(loop)}", "unsafe", note, args)
     return [remedy] if applies(sources, remedy) else []
 
 
@@ -426,7 +417,6 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return []
     args = _between(seen.events, seen.folded, seen.extras, found, at)
     if found.trained:
-        args = {**args, "trained": sorted(found.trained)}
         reached = set(found.trained) & set(seen.reaches)
         through = lines_with(seen.folded, reached, at.backward)
         args = {**args, "through": through} if through is not None else args
@@ -436,18 +426,10 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return [*scored_again(program, found, at), Remedy("score_detached", title, "unsafe", note, args)]
     left = open_at_terms(seen.folded, taken)
     title = f"detach what {where(at.forwards[0])} computes where this loss uses it"
-    made = [
-        Remedy(
-            "detach_expression",
-            f"detach the value where it is computed, at {where(f)}",
-            "unsafe",
-            note,
-            {"place": place(f)},
-            left,
-        )
-        for f in at.forwards[:1]
-    ]
-    return [Remedy("detach_between", title, "unsafe", note, args, left), *made]
+    first = at.forwards[0]
+    where_made, there = f"detach the value where it is computed, at {where(first)}", {"place": place(first)}
+    made = Remedy("detach_expression", where_made, "unsafe", note, there, left)
+    return [Remedy("detach_between", title, "unsafe", note, args, left), made]
 
 
 def _between(

@@ -20,7 +20,7 @@ xs = torch.randn(4, 1, 2)
 
 CASES = [
     Case(
-        "detach_in_modules",
+        "add_statement",
         start="""\
         import torch
         from torch import nn

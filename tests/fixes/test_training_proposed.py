@@ -700,7 +700,7 @@ CASES += [
 
 OF_VALUES = {
     *("bound_name", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some"),
-    *("spread_diagonal", "where_twice", "zeros_for_empty"),
+    *("spread_diagonal", "where_twice"),
 }
 """They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""
 
