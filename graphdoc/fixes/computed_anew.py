@@ -188,26 +188,15 @@ def _attributes_set(node: ast.AST, me: str) -> list[str]:
 
 
 def _set_in(plan: _Plan, attribute: str) -> int:
-    return sum(
-        1
-        for n in each(plan.owner, ast.Attribute)
-        if n.attr == attribute and not isinstance(n.ctx, ast.Load) and key(n.value) == plan.me
-    )
-
-
-def _methods(plan: _Plan) -> list[ast.FunctionDef]:
-    """The other methods in which the statements could run."""
-    return [
-        m
-        for m in plan.owner.body
-        if isinstance(m, ast.FunctionDef) and m is not plan.origin and parameters(m)[:1] == [plan.me]
-    ]
+    own = (n for n in each(plan.owner, ast.Attribute) if n.attr == attribute and key(n.value) == plan.me)
+    return sum(not isinstance(n.ctx, ast.Load) for n in own)
 
 
 def _readers(plan: _Plan) -> list[ast.FunctionDef]:
-    """The methods that read one of the attributes."""
+    """The other methods that read one of the attributes, in which the statements could run."""
     wanted = {f"{plan.me}.{a}" for n in plan.chosen for a in _attributes_set(n, plan.me)}
-    found = [m for m in _methods(plan) if reads(m) & wanted]
+    others = [m for m in plan.owner.body if isinstance(m, ast.FunctionDef) and m is not plan.origin]
+    found = [m for m in others if parameters(m)[:1] == [plan.me] and reads(m) & wanted]
     names = {n for c in plan.chosen for n in plain_names(c)}
     for method in found:
         check_known(plan.source, names, None, method, {plan.me})

@@ -176,11 +176,8 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
     if ".detach()" in source.segment(anchor.value):
         raise CannotFix("what is stored is detached already")
     end = source.span(anchor)[1]
-    reads = [
-        n
-        for n in each(function, ast.Attribute)
-        if isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
-    ]
+    later = (n for n in each(function, ast.Attribute) if source.span(n)[0] > end)
+    reads = [n for n in later if is_read(n) and same(n, target)]
     block, index = source.node_block(anchor)
     behind = {n for s in block[index:] for n in walked(s)}
     if not behind.issuperset(reads):
@@ -189,13 +186,9 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
         name = anchor.value.id
         return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
     name = scopes.fresh_name(source, target.attr, f"{target.attr}_")
-    return [
-        write(source, target, name),
-        *insert_after(
-            source, anchor, [written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))]
-        ),
-        *(write(source, read, name) for read in reads),
-    ]
+    kept = written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))
+    renamed = [write(source, node, name) for node in (target, *reads)]
+    return [*renamed, *insert_after(source, anchor, [kept])]
 
 
 def _bound_again(function: ast.AST, name: str, line: int) -> bool:

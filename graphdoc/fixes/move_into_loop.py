@@ -52,10 +52,8 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
     found = [statement(sources, p) for p in places]
     source = found[0][0]
     chosen = [node for _, node in found]
-    if args.get("into") is not None:
-        target, owner = _function(sources, args["into"])
-    else:
-        target, owner = _loop(sources, required(args, "loop"))
+    into = args.get("into")
+    target, owner = _around(sources, into if into is not None else required(args, "loop"), into is not None)
     if any(s is not target for s, _ in found):
         raise CannotFix("the statements stand in another file")
     if isinstance(owner, Loop):
@@ -220,20 +218,14 @@ def _header_reads(owner: ast.stmt) -> set[str]:
     return {key(n) for n in each(header, ast.Name, ast.Attribute, ast.Subscript)}
 
 
-def _loop(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
+def _around(sources: Sources, at: object, function: bool) -> tuple[Source, ast.stmt]:
+    """The function or the loop at a place, or around it."""
     source, node = statement(sources, at)
-    loop = node if isinstance(node, Loop) else source.node_loop(node)
-    if loop is None:
-        raise CannotFix("no loop stands around that place")
-    return source, loop
-
-
-def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
-    source, node = statement(sources, at)
-    function = node if isinstance(node, Function) else source.node_function(node)
-    if function is None:
-        raise CannotFix("no function stands around that place")
-    return source, function
+    found = source.node_function(node) if function else source.node_loop(node)
+    found = node if isinstance(node, Function if function else Loop) else found
+    if found is None:
+        raise CannotFix(f"no {'function' if function else 'loop'} stands around that place")
+    return source, found
 
 
 def _check_names(source: Source, node: ast.stmt, owner: Function) -> None:

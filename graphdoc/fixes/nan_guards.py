@@ -223,11 +223,8 @@ def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     name = ast.unparse(matrix) if named else fresh_name(source, "matrix", "decomposed")
     torch = torch_name(source, node)
     new = f"{name} + {required(args, 'jitter')} * {torch.text}.arange({name}.shape[-1]).to({name}).diag()"
-    bound = (
-        []
-        if named
-        else insert_before(source, owner, [written(source, f"{name} = {{value}}", value=copied(source, matrix))])
-    )
+    made = written(source, f"{name} = {{value}}", value=copied(source, matrix))
+    bound = [] if named else insert_before(source, owner, [made])
     return [*torch.edits, *bound, write(source, matrix, new)]
 
 

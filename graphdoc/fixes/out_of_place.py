@@ -103,7 +103,8 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     if any(isinstance(t, ast.Name) and t.id in (counter, base.id) for s in inside for t in targets_of(s)):
         return []
     slices = _slices(source, loop, base.id, counter)
-    idle = isinstance(owner, ast.AugAssign | ast.Expr) and not _reads_another(slices, target)
+    # Where the loop reads no slice but the one that is written, no step needs what another wrote.
+    idle = isinstance(owner, ast.AugAssign | ast.Expr) and all(same(n.slice, target.slice) for n in slices)
     if idle or len({(s.dim, s.wide) for s in slices.values()}) != 1:
         return []
     rows = fresh_name(source, "rows", "slices")
@@ -183,11 +184,6 @@ def _distance(node: ast.expr | None, counter: str) -> tuple[bool, int] | None:
     if left is None or right is None or right[0]:
         return None
     return left[0], left[1] + (right[1] if isinstance(node.op, ast.Add) else -right[1])
-
-
-def _reads_another(slices: dict[ast.Subscript, _Slice], target: ast.Subscript) -> bool:
-    """Whether the loop reads a slice other than the one that is written: else no step needs what another wrote."""
-    return any(not same(node.slice, target.slice) for node in slices)
 
 
 def _is_receiver(source: Source, node: ast.Subscript) -> bool:

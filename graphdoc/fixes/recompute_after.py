@@ -111,12 +111,8 @@ class _Reads:
         if not is_read(n):
             return False
         if isinstance(n, ast.Attribute):
-            called = self.source.parents.get(n)
-            return (
-                self.field[0] in ("attribute", "field")
-                and n.attr == self.field[1]
-                and not (isinstance(called, ast.Call) and called.func is n)
-            )
+            of_field = self.field[0] in ("attribute", "field") and n.attr == self.field[1]
+            return of_field and self.source.node_call_of(n) is None
         return self.field[0] == "key" and key(n.slice) == self.field[1]
 
     def _taken_apart(self, node: ast.For | ast.Assign | ast.comprehension) -> list[Edit]:
@@ -140,13 +136,8 @@ class _Reads:
         inside = self.source.parents.get(node) if isinstance(node, ast.comprehension) else node
         area = inside if not many and inside is not None else self.scope
         behind = self.source.span(target)[1]
-        reads = [
-            n
-            for n in each(area, ast.Name)
-            if n.id == names[at]
-            and is_read(n)
-            and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
-        ]
+        found = (n for n in each(area, ast.Name) if n.id == names[at] and is_read(n))
+        reads = [n for n in found if self.source.span(n)[0] > behind or isinstance(node, ast.comprehension)]
         if not isinstance(node, ast.comprehension):
             last = min((self.source.span(s)[1] for s in self._bindings(area, names[at], node)), default=None)
             reads = [n for n in reads if last is None or self.source.span(n)[0] < last]

@@ -32,11 +32,6 @@ def clears(args: Args) -> bool:
     return str(args.get("statement", "")).endswith(".zero_grad()")
 
 
-def _did_nothing(args: Args) -> bool:
-    """As who asks for it says: the statement did nothing but raise."""
-    return bool(args.get("refused"))
-
-
 def _keeps_gradient(args: Args) -> bool:
     """Whether the statement asks for a gradient that backward computes anyway."""
     return str(args.get("statement", "")).endswith(".retain_grad()")
@@ -67,7 +62,7 @@ def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     return [*insert(source, node, [text]), *edits]
 
 
-@kind("delete_statement", statement, only_records=_did_nothing)
+@kind("delete_statement", statement, only_records=lambda args: bool(args.get("refused")))
 def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Remove a statement: a repeated backward, ``loss.requires_grad = True``, a forgotten ``set_grad_enabled(False)``.
 
@@ -83,11 +78,7 @@ def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
 _CLEARS = frozenset({"zero_grad", "zero_"})
 
 
-def _same_loss(args: Args) -> bool:
-    return bool(args.get("same_loss"))
-
-
-@kind("move_statement", keeps_loss=_same_loss)
+@kind("move_statement", keeps_loss=lambda args: bool(args.get("same_loss")))
 def move_statement(sources: Sources, args: Args) -> list[Edit]:
     """Move a statement to right behind or before another one of the same block, or of one around its ``with``.
 

@@ -229,11 +229,8 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
 def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The statement that hands out a value in the loop around a place, and in every round of it."""
     loop = node_loop_of(sources, frame)
-    yielding = [
-        s
-        for s in (loop.body if loop is not None else ())
-        if isinstance(s, ast.Expr | ast.Assign) and isinstance(s.value, ast.Yield)
-    ]
+    body = [s for s in (loop.body if loop is not None else ()) if isinstance(s, ast.Expr | ast.Assign)]
+    yielding = [s for s in body if isinstance(s.value, ast.Yield)]
     return frame_of(sources, frame.file, yielding[-1], frame.function) if yielding else None
 
 
@@ -341,18 +338,12 @@ def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Rem
     """Detach in place in front of each reset; else once each iteration, behind the step."""
     edits = [edit_at("add_statement", r.frame, statement=f"{r.path}.detach_()", before=True) for r in resets]
     shown = ", ".join(f"`{r.path}`" for r in resets[:4])
-    recorded = all(r.node is not None for r in resets)
-    note = (
-        "No gradient came through the reset anyway, so every gradient stays as it was meant."
-        if recorded
-        else "The reset gives it new numbers: no gradient belongs to how the earlier ones were computed."
-    )
+    note = "The reset gives it new numbers: no gradient belongs to how the earlier ones were computed."
+    if all(r.node is not None for r in resets):
+        note = "No gradient came through the reset anyway, so every gradient stays as it was meant."
     title = f"detach {shown} before the reset, at {where(resets[0].frame)}"
     instead = "Gradients stop there; the values are those that the reset gives."
-    return [
-        *together(edits, title, "unsafe", note),
-        *(replace(r, note=instead) for r in behind_step),
-    ]
+    return [*together(edits, title, "unsafe", note), *(replace(r, note=instead) for r in behind_step)]
 
 
 # Ways to keep the numbers of a carried or stored value without its graph.
@@ -513,17 +504,9 @@ def _held_in(program: Program, call: Frame, paths: list[tuple[str, Any]]) -> lis
     """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
     to fail."""
     owners = {_owner(p) for p, _ in paths if "." in p}
-    out: list[tuple[str, Any]] = []
-    for tensor in program.evidence.held_tensors:
-        for h in tensor.holders:
-            if (
-                program.reaches_in(h, call)
-                and h.structure is not None
-                and _owner(h.base) in owners
-                and (h.base, h.structure) not in out
-            ):
-                out.append((h.base, h.structure))
-    return out
+    held = [h for tensor in program.evidence.held_tensors for h in tensor.holders if program.reaches_in(h, call)]
+    found = [(h.base, h.structure) for h in held if h.structure is not None and _owner(h.base) in owners]
+    return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
 def _owner(path: str) -> str:

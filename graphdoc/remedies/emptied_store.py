@@ -377,11 +377,8 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     scope = scope_at(sources, frame)
     if value is None:
         return None
-    kept = [
-        replace(k, text=ast.unparse(given_to[k.text]), line=frame.line)
-        for k in filled_beside(method, put)
-        if k.text in given_to
-    ]
+    beside = [k for k in filled_beside(method, put) if k.text in given_to]
+    kept = [replace(k, text=ast.unparse(given_to[k.text]), line=frame.line) for k in beside]
     recipe = computed_from(scope, statement, value, kept, entry, frame)
     return (recipe, frame) if recipe is not None else None
 

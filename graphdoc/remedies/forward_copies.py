@@ -110,12 +110,7 @@ def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
     foreign = [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
     # What a statement gives besides may be what the loss learns from.
     left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]
-    return [f for f, names in left if (_gives_one(program.sources, f) if names is None else names & trained)]
-
-
-def _gives_one(sources: SourceTexts, line: Frame) -> bool:
-    """Whether a statement binds one name."""
-    return len(bound_names(sources, line)) == 1
+    return [f for f, names in left if (len(bound_names(program.sources, f)) == 1 if names is None else names & trained)]
 
 
 def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreign: list[Frame]) -> list[Frame]:
@@ -199,12 +194,9 @@ class _Function:
             return None
         name = _bound(made[0])
         loads = plain_names(self.node or self.source.tree, ast.Load)
-        twins = [
-            s
-            for s in self.every
-            if self.after < s.lineno < self.call.lineno and _bound(s) not in {"", name, *loads}
-            if _value(s) == _value(made[0]) and self._always_runs(s) and self._same(made[0], s)
-        ]
+        later = [s for s in self.every if self.after < s.lineno < self.call.lineno and _value(s) == _value(made[0])]
+        unread = [s for s in later if _bound(s) not in {"", name, *loads}]
+        twins = [s for s in unread if self._always_runs(s) and self._same(made[0], s)]
         return (name, _bound(twins[0]), twins[0]) if len(twins) == 1 else None
 
     def _always_runs(self, statement: ast.stmt) -> bool:

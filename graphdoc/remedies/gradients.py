@@ -43,11 +43,8 @@ def reduced(
         return remedy_at(frame, "reduce_loss", title, "unsafe", note, method="sum")
     equal = "Every element counts equally, zeros too, and the step does not grow with their number."
     computed = _read_on(sources, frame, name)
-    left = (
-        "whether the elements are to be averaged or added up, no run tells"
-        if op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
-        else ""
-    )
+    weighed = op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
+    left = "whether the elements are to be averaged or added up, no run tells" * weighed
     number, mean = frame if _read_as_number(sources, frame, name) else None, f"{name} = {name}.mean()"
     title = f"Average `{name}` before the backward, for what reads it as a number as well"
     first = remedy_at(number, "add_statement", title, "unsafe", equal, statement=mean, before=True)

@@ -147,10 +147,7 @@ def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str
         title = f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}"
         note = "The same values, and the gradients that a call without checkpoint gives."
         return [Remedy("non_reentrant", title, "display", note)]
-    title, keyword = (
-        f"Pass {feature.keyword}={feature.value}, at {at}",
-        {"name": feature.keyword, "value": feature.value},
-    )
+    title = f"Pass {feature.keyword}={feature.value}, at {at}"
     note = "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
     note += "checkpoint gives."
     told = f"Call {feature.instead} before the training, if the reentrant form has to stay"

@@ -151,9 +151,6 @@ def _generators(scope: ast.AST) -> list[ast.Call]:
     for node in inside:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bound.setdefault(node.targets[0].id, []).append(node.value)
-    return [
-        values[0]
-        for name, values in bound.items()
-        if len(values) == 1 and loops.count(name) > 1
-        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in ITERATORS
-    ]
+    twice = [values[0] for name, values in bound.items() if len(values) == 1 and loops.count(name) > 1]
+    calls = [value for value in twice if isinstance(value, ast.Call)]
+    return [c for c in calls if bindings.dotted(c.func).rpartition(".")[2] in ITERATORS]

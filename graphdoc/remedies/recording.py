@@ -189,12 +189,10 @@ def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
         return ()
     function, argument, place = idle
     again = name_usage.made_again(program.sources, place, argument)
-    note = (
-        f"`{again}` is computed there again, and it is what a variable `{argument}` holds outside: write `{argument}` "
-        "in its place."
-        if again
-        else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
-    )
+    note = f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
+    if again:
+        note = f"`{again}` is computed there again, and it is what a variable `{argument}` holds outside: write "
+        note += f"`{argument}` in its place."
     return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
 
 
@@ -332,13 +330,8 @@ def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: 
 def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
     """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
     root = bindings.tree(sources, switch.file) if call.file == switch.file else None
-    return any(
-        node.lineno <= switch.line < node.body[0].lineno
-        and len(node.body) == 1
-        and not hasattr(node.body[0], "body")
-        and node.body[0].lineno <= call.line <= (node.body[0].end_lineno or call.line)
-        for node in each(root, ast.With)
-    )
+    blocks = (n for n in each(root, ast.With) if len(n.body) == 1 and n.lineno <= switch.line < n.body[0].lineno)
+    return any(not hasattr(n.body[0], "body") and paths.covers(n.body[0], call.line) for n in blocks)
 
 
 def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int]:

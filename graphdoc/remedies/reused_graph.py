@@ -206,11 +206,6 @@ def _of_one_result(program: Program, reuse: Reuse) -> list[Remedy]:
     return out
 
 
-def _held(ways: list[Remedy]) -> list[Remedy]:
-    held = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
-    return [replace(r, open=held) for r in ways]
-
-
 def _of_both_losses(program: Program, reuse: Reuse) -> list[Remedy]:
     apart = reuse.cleared_between or reuse.within_one_call
     first = kept_for_each(program.sources, reuse) if apart else _sum(reuse)
@@ -351,6 +346,7 @@ def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
 
 
+_HELD = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
 _WAYS: tuple[tuple[Callable[[Reuse], object], Callable[[Program, Reuse], list[Remedy]]], ...] = (
     (lambda r: r.slices, lambda _, r: own_rows(r.slices)),
     (lambda r: r.lifetime is Lifetime.SUMMED, start_anew),
@@ -361,7 +357,10 @@ _WAYS: tuple[tuple[Callable[[Reuse], object], Callable[[Program, Reuse], list[Re
         lambda r: r.lifetime is Lifetime.STORED or r.role is Role.REFERENCE,
         lambda p, r: [*from_storing(p, r), *(compute_again(p, r) if r.may_move_along else [])],
     ),
-    (lambda r: r.lifetime is Lifetime.MADE_ONCE and r.may_be_held, lambda p, r: _held(from_building_once(p, r))),
+    (
+        lambda r: r.lifetime is Lifetime.MADE_ONCE and r.may_be_held,
+        lambda p, r: [replace(way, open=_HELD) for way in from_building_once(p, r)],
+    ),
     (lambda r: r.lifetime is Lifetime.MADE_ONCE, from_building_once),
     # What ran again and is read by nobody was most likely to be taken in its place.
     (

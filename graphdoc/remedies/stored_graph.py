@@ -284,11 +284,9 @@ def _in_words(reuse: Reuse, missing: set[str]) -> list[Remedy]:
     where_made = " and ".join(where(f) for f in made[:2])
     whose = folded(missing, beside=reuse.fresh)
     term = is_left_out(reuse) and not reuse.lost
-    why = (
-        "It is a term of this loss, which as a constant would add nothing to any gradient: only"
-        if term
-        else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
-    )
+    why = f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
+    if term:
+        why = "It is a term of this loss, which as a constant would add nothing to any gradient: only"
     make = "makes" if len(made) == 1 else "make"
     title = f"keep what {where_made} {make} {name} from, and compute it again in each update"
     note = f"{why} a computation with the current weights can train {whose if term else 'them'}."

@@ -281,38 +281,36 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         if found.reuse is not None and found.reuse.same_line:
             # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
             anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
-            return _unique([*anew, *ordered, *again])
+            return _unique(*anew, *ordered, *again)
         if found.repeats:
             # Two optimizers may step by one gradient; one that steps a second time is to have another.
             ordered = ordered if of_another_optimizer(program.journal, found) else []
             cloned = computed_again(found, at)
-        return _unique([*ordered, *again, *cloned])
+        return _unique(*ordered, *again, *cloned)
     if at is not None and at.order == "late":
-        return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
+        return _unique(*cut, *cloned, *again, *(parted if found.constant else []))
     if at is not None and at.order == "carried":
         rounds = for_each_round(program.sources, found, at)
-        return _unique([*behind_step(program.sources, at), *cut, *rounds, *again, *parted, *cloned])
+        return _unique(*behind_step(program.sources, at), *cut, *rounds, *again, *parted, *cloned)
     ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
         # Nothing can be put between the two in this function.
-        return _unique([*cut, *parted, *ordered, *other_update_first(program), *cloned])
+        return _unique(*cut, *parted, *ordered, *other_update_first(program), *cloned)
     asked = found.failing is not None and found.failing.kind == "grad"  # which leaves what the step takes alone
     one = at is not None and _in_one_statement(program.sources, program.evidence.events, found, at)
     together = ordered if asked or one else []
     return _unique(
-        [
-            *behind_step(program.sources, at),
-            *cut,
-            *scored_again(program, found, at),
-            *together,
-            *again,
-            *parted,
-            *ordered,
-            *other_update_first(program),
-            *later_step(program, found, at),
-            *cloned,
-        ]
+        *behind_step(program.sources, at),
+        *cut,
+        *scored_again(program, found, at),
+        *together,
+        *again,
+        *parted,
+        *ordered,
+        *other_update_first(program),
+        *later_step(program, found, at),
+        *cloned,
     )
 
 
@@ -334,24 +332,22 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     if hook and at is not None and at.order == "within":
         return hook_remedies(hook)
     if found.repeats:
-        return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
+        return _unique(*(recompute(at) if at is not None else ()), *computed_again(found, at))
     if computed := instead_of_writing(program.evidence, found):
-        return _unique(computed)  # nobody means to write the parameter
+        return _unique(*computed)  # nobody means to write the parameter
     copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)
     if found.constant:
         return _unique(
-            [
-                *copied,
-                *with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
-                *move_behind(program, found),
-                *cloned,
-            ]
+            *copied,
+            *with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
+            *move_behind(program, found),
+            *cloned,
         )
     again = recompute(at) if at is not None else []
     if found.keeping_calls:  # the gradient of the old values was taken before the write: this one is to be of the new
-        return _unique([*copied, *again, *move_behind(program, found), *cloned])
-    return _unique([*copied, *move_behind(program, found), *cloned, *again])
+        return _unique(*copied, *again, *move_behind(program, found), *cloned)
+    return _unique(*copied, *move_behind(program, found), *cloned, *again)
 
 
 def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -363,11 +359,11 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.slices is not None:
         rows = with_flag_dropped(program.sources, program.evidence.events, found, parted)
-        return _unique([replace(r, safety="safe") for r in rows])
+        return _unique(*[replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))
     ordered = steps_behind(program, found.steps)
-    return _unique([*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
+    return _unique(*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered)
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -476,5 +472,5 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
     return list(out.values())
 
 
-def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:
-    return tuple(unique(remedies)[:8])
+def _unique(*remedies: Remedy) -> tuple[Remedy, ...]:
+    return tuple(unique([*remedies])[:8])
