@@ -42,7 +42,7 @@ def rewrite(sources: Sources, args: Args) -> list[Edit]:
 def named(source: Source, text: str, at: ast.AST) -> tuple[str, list[Edit]]:
     """A text whose ``{torch.is_tensor}`` are written as the file imports them, and the imports that it needs."""
     edits: list[Edit] = []
-    for dotted in re.findall(r"\{(\w+(?:\.\w+)+)\}", text):
+    for dotted in re.findall(r"\{((?:torch|copy)(?:\.\w+)+)\}", text):  # others may be of an f-string of the program's
         name = name_for(source, dotted, at)
         text = text.replace(f"{{{dotted}}}", name.text)
         edits += name.edits
