@@ -20,6 +20,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
+from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
@@ -424,11 +425,12 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     The statements that follow it in its block go under ``with torch.no_grad():`` if they compute; otherwise the
     functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
     """
-    root = bindings.tree(program.sources, switch.file)
-    found = _statement(root, switch)
-    if found is None:
+    source = bindings.source_at(program.sources, switch)
+    statement = source.node_statement(Place.of(switch))
+    if statement is None or paths.bare_call(statement) is None:
         return ()
-    statement, following = found
+    around, index = source.node_block(statement)
+    following = around[index + 1 :]
     work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
     trained = _trained_paths(program, cut)
     drop = edit_at("delete_statement", bindings.frame_of(program.sources, switch.file, statement))
@@ -437,7 +439,9 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
         block = edit_at("no_grad_block", first, last=place(last))
         title = "Switch recording off for the lines that follow only: `with torch.no_grad():`"
         return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, block])
-    functions = [f for f in _beside(root, statement) if not _computes(trained, switch.file, [f])]
+    # The methods of the class that the statement lies in; outside of classes, the functions of the file.
+    beside = own_nodes(bindings.class_around(source.tree, statement.lineno) or source.tree)
+    functions = [f for f in beside if isinstance(f, Function) and not _computes(trained, switch.file, [f])]
     entered = _entered(work, switch.file, functions)
     if not entered:
         return ()
@@ -446,19 +450,6 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     decorate = [edit_at("no_grad_decorator", body) for body in bodies]
     title = f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}"
     return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, *decorate])
-
-
-def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
-    """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
-    blocks = (block for node in walked(root) for block in paths.blocks_of(node))
-    found = ((s, block[i + 1 :]) for block in blocks for i, s in enumerate(block) if s.lineno == switch.line)
-    return next(((s, behind) for s, behind in found if paths.bare_call(s) is not None), None)
-
-
-def _beside(root: ast.Module, statement: ast.stmt) -> list[Function]:
-    """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
-    scope: ast.AST = bindings.class_around(root, statement.lineno) or root
-    return [n for n in own_nodes(scope) if isinstance(n, Function)]
 
 
 def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:
