@@ -210,7 +210,7 @@ class Window:
             return
         number = list(self._calls.values()).index(row)
         had, some = set(row["had"]), set(row["some"])
-        sums = [old.clone() if i in had else None for i, old in enumerate(given.read(number))]
+        sums: list[Any] = [old.clone() if i in had else None for i, old in enumerate(given.read(number))]
         for i, gain in enumerate(gains):
             if gain is not None:
                 sums[i] = gain.reshape(-1).float() + (sums[i] if i in had else 0.0)
