@@ -46,16 +46,9 @@ MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
 
 
-@dataclass(frozen=True)
-class Flat:
-    """``stop`` is the position of the node that lets nothing pass, ``scale`` of the one that the rest comes through."""
-
-    stop: int
-    scale: int
-
-
-def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> dict[int, Flat]:
-    """Of the leaves at these positions, those that are reached through a scale alone.
+def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Of the leaves at these positions, those that are reached through a scale alone, each with the positions of a node
+    that lets nothing pass and of one that the rest comes through.
 
     Args:
         order: the graph; the loss comes first.
@@ -66,7 +59,7 @@ def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> 
     return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
 
 
-def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> Flat | None:
+def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> tuple[int, int] | None:
     elements = order[leaf].leaf.numel()
     stops, scales = list[int](), list[int]()
     todo, seen = list(above[leaf]), set[int]()
@@ -86,11 +79,9 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, ove
             todo += above[number]
         else:
             return None
-    if not stops or not scales or elements < 2:
-        return None
-    return (
-        Flat(stops[0], scales[0]) if all(_multiplies(order, s, elements, zero, above, over) for s in scales) else None
-    )
+    enough = stops and scales and elements > 1
+    whole = enough and all(_multiplies(order, s, elements, zero, above, over) for s in scales)
+    return (stops[0], scales[0]) if whole else None
 
 
 def _multiplies(
@@ -195,8 +186,8 @@ class DeadEnds(Sparse):
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
-            blocks = _blocks(order) if len(order) < MOST_NODES else {}
-            if blocks:
+            nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
+            if blocks := {n: block for n, node in nodes if (block := _block(node)) is not None}:
                 self._look(noted, order, blocks)
                 if self._met is None:
                     self._look_at_terms(noted, order, {order.nodes[n]: b for n, b in blocks.items()}, roots)
@@ -273,12 +264,12 @@ class DeadEnds(Sparse):
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
         first: stacks.Stack | None = None
         for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
-            kept, scale = (stacks.stack_of(order[n].node) for n in (flat.stop, flat.scale))
+            kept, scale = (stacks.stack_of(order.nodes[n]) for n in flat)
             if kept is None or scale is None:
                 continue
             if first is None:
                 first = kept
-                self._met = self._met_at("scale-alone", order[flat.stop].node, kept, noted)
+                self._met = self._met_at("scale-alone", order.nodes[flat[0]], kept, noted)
                 self._met.facts["scale"] = self._line(scale)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
@@ -322,10 +313,10 @@ class DeadEnds(Sparse):
 
     def _rounding(self, optimizer: Any) -> float:
         """What a gradient may have by rounding, beside those of the optimizer's other parameters."""
-        others = [
-            numbers_of(p.grad) for p in parameters_of(optimizer) if id(p) not in self._refs and p.grad is not None
-        ]
-        largest = max((float(g.abs().max()) for g in others if g is not None and g.numel()), default=0.0)
+        grads = (p.grad for p in parameters_of(optimizer) if id(p) not in self._refs and p.grad is not None)
+        largest = max(
+            (float(g.abs().max()) for g in map(numbers_of, grads) if g is not None and g.numel()), default=0.0
+        )
         return max(ROUNDING * largest, 1e-6)
 
     @property
@@ -387,11 +378,9 @@ def distance_of(node: Any) -> Any:
     name = type(node).__name__
     try:
         below = node if name in _DISTANCES else node.next_functions[0][0] if name in _SIZES else None
-        if below is None or (below is not node and type(below).__name__ != "SubBackward0"):
-            return None
-        if all(n is not None for n, _ in below.next_functions) or (
-            below is not node and len(below.next_functions) != 2
-        ):
+        ways = below.next_functions if below is not None else ()
+        difference = below is node or (type(below).__name__ == "SubBackward0" and len(ways) == 2)
+        if not difference or all(n is not None for n, _ in ways):
             return None
         value = saved_numbers(node, "self")
         other = saved_numbers(node, "target") if below is node else 0.0
@@ -417,11 +406,6 @@ class Block:
     equal: bool = False
     single: Single | None = None
     own: bool = False
-
-
-def _blocks(order: Graph) -> dict[int, Block]:
-    """The nodes of a graph that pass no gradient on, or not to all, by their numbers."""
-    return {f.number: block for f in order if (block := _block(f.node)) is not None}
 
 
 def _block(node: Any) -> Block | None:
@@ -455,14 +439,12 @@ def _block(node: Any) -> Block | None:
 def _of_itself(node: Any) -> Any:
     """The difference of which this is the ``exp()``, where it is 1 throughout and its sides are the same function of
     the same leaves: a ratio of a value and itself, computed twice."""
-    following = walk.inputs_of(node)
-    if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
-        return None
-    numbers = saved_numbers(node, "result")
+    below = (walk.inputs_of(node) or [None])[0]
+    numbers = saved_numbers(node, "result") if type(below).__name__ == "SubBackward0" else None
     if numbers is None or not bool((numbers == 1).all()):
         return None
-    sides = following[0].next_functions
-    return following[0] if sides[0][0] is not None and _is_same_function(*sides) else None
+    sides = below.next_functions
+    return below if sides[0][0] is not None and _is_same_function(*sides) else None
 
 
 def _is_same_function(*sides: Key) -> bool:

@@ -83,18 +83,12 @@ class Unused(Watch):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         self._settle(leaves)
-        terms: list[Term] = []
-        if self._may_look(MOST_LOOKS):
-            terms = self._terms(tensor_roots(outputs))
-        self._calls.append((noted, terms))
-
-    def _terms(self, roots: list[Any]) -> list[Term]:
-        found = []
-        for position, node in enumerate(terms_of(roots)[:MOST_TERMS]):
-            part = Part(node)
+        roots = tensor_roots(outputs) if self._may_look(MOST_LOOKS) else []
+        terms = []
+        for position, part in enumerate(map(Part, terms_of(roots)[:MOST_TERMS] if roots else ())):
             cuts = self._watch.cuts_behind(part.nodes.values()) if self._watch is not None else []
-            found.append(Term(position, frozenset(part.leaves), cuts))
-        return found
+            terms.append(Term(position, frozenset(part.leaves), cuts))
+        self._calls.append((noted, terms))
 
     def _settle(self, leaves: dict[int, Any]) -> None:
         """Another call reaches some of what such a term has reached: which of their gradients were cleared before, or
@@ -103,18 +97,15 @@ class Unused(Watch):
         again = {i for one in waiting for i in one.left if i in leaves}
         idle = self._audit.unheld.idle(again - self._held) if not self._found else set()
         self._idle |= idle
-        over = idle | {i for i in again if self._is_clear(leaves[i])}
+        with self._unseen(), self._audit.torch.no_grad():
+            grads = ((i, leaves[i].grad) for i in again)
+            over = idle | {i for i, g in grads if g is None or (g.device.type != "cuda" and is_zero(g))}
         for one in waiting:
             one.left -= over
             if one.left:
                 self._waiting.append(one)
             else:
                 self._confirm(one)
-
-    def _is_clear(self, parameter: Any) -> bool:
-        with self._unseen(), self._audit.torch.no_grad():
-            grad = parameter.grad
-            return grad is None or (grad.device.type != "cuda" and is_zero(grad))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         calls, self._calls = self._calls, []
@@ -133,22 +124,17 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        if whole and self._uses_others(every, seen):
+        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        if whole and any(p.grad is not None or had.get(id(p)) for p in every):
             return  # it uses what another call has left
         for term in terms:
             one = _Waiting(seen, noted, term, mine, whole)
             if term.leaves and not term.leaves & mine and one.key not in self._used:
                 self._waiting.append(one)
 
-    def _uses_others(self, every: list[Any], seen: Seen) -> bool:
-        """Whether these have, or had, a gradient that was given for this optimizer."""
-        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
-        return any(p.grad is not None or had.get(id(p)) for p in every)
-
     def _confirm(self, one: _Waiting) -> None:
-        if one.key in self._used or not one.term.leaves <= self._held | self._idle:
-            return
-        if not self._often(one.key, ENOUGH):
+        known = one.key not in self._used and one.term.leaves <= self._held | self._idle
+        if not known or not self._often(one.key, ENOUGH):
             return
         untrained = one.term.leaves - self._held
         journal = self._audit.journal
@@ -379,7 +365,7 @@ class Clips(Sparse):
     def _by_place(self) -> list[list[_Clip]]:
         places: dict[Any, list[_Clip]] = {}
         for clip in self._clips:
-            places.setdefault(tuple(map(id, clip.raw.raw[::2])) + tuple(clip.raw.raw[1::2]), []).append(clip)
+            places.setdefault((*map(id, clip.raw.raw[::2]), *clip.raw.raw[1::2]), []).append(clip)
         return list(places.values())
 
     def _judge(self) -> None:
@@ -403,12 +389,12 @@ class Clips(Sparse):
         """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
         before = [e for e in entries if e.index < clip.index]
         after = [e for e in entries if e.index >= clip.index]
+        step = next((e for e in after if e.kind == "step"), None)
         if not clip.ids:
-            step = next((e for e in after if e.kind == "step"), None)
             return ("nothing-given", step) if step is not None else None
         owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
         if not owners:
-            return self._how_of_nobody(clip, before, after)
+            return self._how_of_nobody(clip, before, step) if step is not None and not clip.found else None
         # A call before any of theirs may be an earlier training's: what it reached is not known of each.
         first = next((e.index for e in entries if e.optimizer in owners), clip.index)
         last = next((e for e in reversed(before) if e.index >= first and e.concerns(owners, clip.ids)), None)
@@ -416,11 +402,14 @@ class Clips(Sparse):
         if last is None or following is None:
             return None
         if last.kind == "step" and following.kind == "zero_grad":
-            others, mine = self._step_of_others(entries, last, clip, following)
-            if others is None:
+            # The step for which the call may have been meant: backward has run for it since, and it comes before these
+            # are cleared. All networks may be bounded in front of each step.
+            others = step if step is not None and step.index < following.index else None
+            mine = self._used_by(others) if others is not None else set()
+            since = [e for e in before if e.index > last.index and e.kind == "backward"]
+            if others is None or not any(e.reaches and e.reaches & mine for e in since):
                 return "after-step", last
             beside = [c for c in self._clips if last.index < c.index <= others.index]
-            # All networks may be bounded in front of each step.
             return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
         if not clip.found and following.kind == "backward" and following.reaches is not None:
             then = next((e for e in after if e.kind in ("step", "zero_grad") and e.optimizer in owners), None)
@@ -429,31 +418,17 @@ class Clips(Sparse):
             return "before-unscale", following
         return "", None
 
-    def _how_of_nobody(self, clip: _Clip, before: list[Entry], after: list[Entry]) -> tuple[str, Entry | None] | None:
+    def _used_by(self, step: Entry) -> set[int]:
+        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+
+    def _how_of_nobody(self, clip: _Clip, before: list[Entry], step: Entry) -> tuple[str, Entry | None]:
         """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The
         call stands between a backward call and the step that uses its gradients, which nothing else bounds."""
-        step = next((e for e in after if e.kind == "step"), None)
-        if step is None or clip.found:
-            return None
-        mine = {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        mine = self._used_by(step)
         last = next((e for e in reversed(before) if e.kind == "step" or (e.reaches or set()) & mine), None)
         start = last.index if last is not None else 0
         bounded = any(c.ids & mine for c in self._clips if start <= c.index <= step.index)
         return ("nobodys", step) if last is not None and last.kind == "backward" and not bounded else ("", None)
-
-    def _step_of_others(
-        self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry
-    ) -> tuple[Entry | None, set[int]]:
-        """The step for which a call may have been meant, and what it uses: backward has run for it since the clipped
-        parameters were stepped, and it comes before they are cleared."""
-        since = [e for e in entries if last.index < e.index < following.index]
-        step = next((e for e in since if e.kind == "step" and e.index >= clip.index), None)
-        if step is None:
-            return None, set()
-        known = self._audit.journal.optimizers.values()
-        mine = {i for s in known if s.id == step.optimizer for i in s.parameters}
-        made = [e for e in since if e.kind == "backward" and e.index < clip.index]
-        return (step if any(e.reaches and e.reaches & mine for e in made) else None), mine
 
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""
