@@ -277,7 +277,7 @@ class References(Watch):
         """By the place of a distance of parameters from themselves."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        if not self._own and (self._found or self._has_looked(MOST_COPIES)):
+        if not self._own and (self._found or not self._may_look(MOST_COPIES, False)):
             return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)

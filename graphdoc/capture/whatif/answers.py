@@ -133,13 +133,10 @@ class Answers:
         never = self.never_given(target, chosen)
         if any(r.recording and _is_a_copy(r) for *_, r in places):
             return  # somebody wanted one
-        if (
-            not places
-            or not never
-            or audit is None
-            or all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
-            or not self._again((target.number, *(rs[0].place for rs in places)))
-        ):
+        if not places or not never or audit is None:
+            return
+        wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
+        if wanted or not self._again((target.number, *(rs[0].place for rs in places))):
             return
         facts = {
             "measured": _strongest(look, MISSING),
@@ -213,8 +210,9 @@ class Answers:
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
-        ends = [] if isinstance(told, str) else told["ends"]
-        look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
+        told = told if isinstance(told, dict) else {"ends": [], "deep": False}
+        ends = look["ends"] = told["ends"]
+        look["deep"] = told["deep"]
         look["ends_in_patch"] = any(self._probe.patched.has(_frames(e["frames"])) for e in ends)
         never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
@@ -228,8 +226,6 @@ class Answers:
         missing = self.never_given(target, missing) if own else missing
         if own and not missing:
             return  # the program writes to them by itself
-        if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
-            return
         kind = "unreturned" if own else "cancelled" if sums else "zero-derivative"
         facts = {
             "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
@@ -237,22 +233,23 @@ class Answers:
             "functions": [first["function"]] if own else [],
             "equal": bool(first.get("equal")),
         }
-        self._tell_dead(kind, first, target, missing if own else never, facts)
+        self._tell_dead(kind, first, target, missing if own else never, first["op"], facts)
 
     def cancelled(self, target: Target, chosen: set[int], jumps: bool, told: Any) -> None:
         """No loss depends on these parameters: what they are given is what rounding leaves behind these nodes."""
         ends = [] if isinstance(told, str) else [e for e in told["ends"] if any(f["user"] for f in e["frames"])]
-        if not ends or self._dead is not None or not self._again((target.number, str(ends[0]["frames"][-1:]))):
-            return
-        facts = {"rounding": ends[0]["how"], "jumps": jumps}
-        self._tell_dead("zero-derivative", ends[0], target, chosen, facts)
+        if ends and self._dead is None:
+            facts = {"rounding": ends[0]["how"], "jumps": jumps}
+            self._tell_dead("zero-derivative", ends[0], target, chosen, "", facts)
 
     def _tell_dead(
-        self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], facts: dict[str, Any]
+        self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], key: str, facts: dict[str, Any]
     ) -> None:
-        """The gradient of these parameters ends at this node."""
+        """The gradient of these parameters ends at this node, and did so at a step before."""
+        if not self._again((target.number, key, str(end["frames"][-1:]))):
+            return
         self._dead = self._sign(kind, target, end["frames"], chosen, op=end["op"], **facts)
-        self._dead.count = self._probe.steps_of(target.optimizer)
+        self._dead.count = self._probe.steps.get(id(target.optimizer), 0)
 
     def _sign(
         self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
