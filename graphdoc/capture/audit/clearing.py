@@ -402,7 +402,6 @@ class Aliases(Watch):
         """What ``_references`` counts for a gradient that nobody else keeps."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run and will add to the gradients of these leaves."""
         if self._searches >= MOST_SEARCHES or all(p.grad is None for p in leaves.values()):
             return
         shared: dict[Any, Any] = {}
@@ -429,31 +428,25 @@ class Aliases(Watch):
             kept: dict[tuple[str, str, str], dict[str, Any]] = {}
             owned = {id(p) for p in shared.values()}
             for ident in census.tensor_paths:
-                tensor = census.tensors[ident]
-                parameter = shared.get(storage_of(tensor))
-                if parameter is None or ident in owned:
-                    continue
-                for holder in census.holders(ident, True, audit.witness.cwd):
+                parameter = shared.get(storage_of(census.tensors[ident])) if ident not in owned else None
+                for holder in census.holders(ident, True, cwd) if parameter is not None else ():
                     line = lines.get((holder.function, holder.file))
-                    if line is None or len(holder.steps) == 1:
-                        continue  # a single name is most often what a loop has left behind
-                    at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "parameters": []})
-                    name = census.parameter_names.get(id(parameter))
-                    if name and name not in at["parameters"]:
-                        at["parameters"].append(name)
+                    if line is not None and len(holder.steps) > 1:  # a single name is what a loop has left behind
+                        at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "of": set()})
+                        at["of"].add(id(parameter))
             for cls, file, name, parameter in self._within_optimizers(shared):
-                at = kept.setdefault((name, "", file), {"line": 0, "parameters": [], "class": cls})
-                at["parameters"].append(census.parameter_names.get(id(parameter), ""))
+                at = kept.setdefault((name, "", file), {"line": 0, "of": set(), "class": cls})
+                at["of"].add(id(parameter))
         if not kept:
             return
         audit.snapshot()
         for (name, function, file), at in kept.items():
             sign = self._kept.get((name, function, file))
             if sign is None:
-                names = sorted({*at["parameters"]} - {""})
-                sign = self._kept[(name, function, file)] = self._sign_at("grad-aliased", noted, parameters=names)
-                sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
-                sign.facts |= {"class": at["class"]} if "class" in at else {}
+                names = sorted(census.parameter_names[i] for i in at.pop("of") if census.parameter_names.get(i))
+                facts = {"name": name, "function": function, "file": file, **at}
+                sign = self._sign_at("grad-aliased", noted, parameters=names, facts=facts)
+                self._kept[name, function, file] = sign
             sign.count += 1
             sign.event = noted[0]
         audit.tell_early()

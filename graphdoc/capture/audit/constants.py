@@ -538,7 +538,8 @@ def _drops(code: CodeType) -> list[Drop]:
             continue
         if steps[n + 1].opname not in _CALLS or steps[n + 1].arg or steps[n + 2].opname != "POP_TOP":
             continue
-        name = _last(steps[n - 1].argval)
+        name = steps[n - 1].argval
+        name = name[-1] if isinstance(name, tuple) and name else name  # two in one instruction: Python 3.13 and later
         bound = next((m for m in range(n - 1, 0, -1) if _binds(steps[m], name)), 0)
         straight = not any("JUMP" in s.opname or s.opname == "FOR_ITER" for s in steps[bound : n + 1])
         if not steps[n - 1].opname.startswith(("LOAD_", "STORE_FAST_LOAD")) or not bound or not straight:
@@ -551,11 +552,5 @@ def _drops(code: CodeType) -> list[Drop]:
 
 
 def _binds(step: dis.Instruction, name: str) -> bool:
-    if not step.opname.startswith("STORE_") or step.opname in ("STORE_ATTR", "STORE_SUBSCR"):
-        return False
-    return name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))
-
-
-def _last(name: Any) -> Any:
-    """Of two names in one instruction (Python 3.13 and later) the one that is read last."""
-    return name[-1] if isinstance(name, tuple) and name else name
+    stores = step.opname.startswith("STORE_") and step.opname not in ("STORE_ATTR", "STORE_SUBSCR")
+    return stores and name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -60,49 +60,42 @@ def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> 
 
 
 def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> tuple[int, int] | None:
-    elements = order[leaf].leaf.numel()
-    stops, scales = list[int](), list[int]()
-    todo, seen = list(above[leaf]), set[int]()
-    while todo:
-        number = todo.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        if len(seen) > MOST_CLIMBED:
-            return None
-        kind = _kind(order[number].node)
+    elements = order.leaves[leaf].numel()
+
+    def of_leaf(number: int) -> str:
+        kind, whole = _kind(order.nodes[number]), _elements(order.nodes[number]) == elements
         if number in zero:
-            stops.append(number)
-        elif kind in _REDUCING and number not in over:
-            scales.append(number)
-        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above[number]:
-            todo += above[number]
-        else:
-            return None
+            return "stop"
+        return "scale" if kind in _REDUCING and number not in over else "on" if kind in _ELEMENTWISE and whole else ""
+
+    def of_scale(number: int) -> str:
+        """All that is made of the scale goes into the value that was flattened, element by element: there both meet."""
+        if number in zero:
+            return "stop"
+        met = number in over and _elements(order.nodes[number]) == elements
+        return "" if _kind(order.nodes[number]) not in _ELEMENTWISE else "met" if met else "on"
+
+    kinds = _climbed(above, leaf, of_leaf)
+    stops, scales = ([n for n, kind in kinds.items() if kind == wanted] for wanted in ("stop", "scale"))
     enough = stops and scales and elements > 1
-    whole = enough and all(_multiplies(order, s, elements, zero, above, over) for s in scales)
+    whole = enough and all({*_climbed(above, s, of_scale).values()} - {"stop"} for s in scales)
     return (stops[0], scales[0]) if whole else None
 
 
-def _multiplies(
-    order: Graph, scale: int, elements: int, zero: Collection[int], above: walk.Above, over: set[int]
-) -> bool:
-    """Whether all that is made of the scale goes into the value that was flattened, element by element."""
-    todo, seen = list(above[scale]), set[int]()
+def _climbed(above: walk.Above, start: int, kind_of: Callable[[int], str]) -> dict[int, str]:
+    """The nodes above this one by kind, past those that are ``on`` the way; none where one has no kind, a way ends
+    without another kind, or they are many."""
+    todo, kinds = list(above[start]), dict[int, str]()
     while todo:
         number = todo.pop()
-        if number in seen or number in zero:
+        if number in kinds:
             continue
-        seen.add(number)
-        node = order[number].node
-        if len(seen) > MOST_CLIMBED or _kind(node) not in _ELEMENTWISE:
-            return False
-        if number in over and _elements(node) == elements:
-            continue  # here both meet again
-        if not above[number]:
-            return False
-        todo += above[number]
-    return bool(seen)
+        kind = kinds[number] = kind_of(number)
+        further = above[number] if kind == "on" else []
+        if not kind or len(kinds) > MOST_CLIMBED or (kind == "on" and not further):
+            return {}
+        todo += further
+    return kinds
 
 
 def _kind(node: Any) -> str:

@@ -44,30 +44,22 @@ class Bypassed(Watch):
     """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
     ``other`` is the latest backward call."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._values: dict[int, tuple[float, int]] = audit.journal.living.forgetting({})
-        """By parameter: a sum over its values, and in how many steps that was the same."""
-
     def missed(
-        self, optimizer: Any, seen: Seen, missed: set[int], sums: dict[Any, tuple[stacks.Stack, frozenset[int]]]
+        self, optimizer: Any, seen: Seen, missed: set[int], estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]]
     ) -> None:
         """An optimizer has stepped without ever having reached ``missed``."""
         audit = self._audit
-        met = {i for _, behind in sums.values() for i in behind} & missed
+        met = {i for _, behind in estimators.values() for i in behind} & missed
         if not met or self._found:
             return
         with self._unseen(), audit.torch.no_grad():
-            for p in parameters_of(optimizer):
-                if id(p) in met and (numbers := numbers_of(p)) is not None:
-                    total = float(numbers.double().abs().sum())
-                    known, count = self._values.get(id(p), (total, 0))
-                    self._values[id(p)] = (total, count + 1 if known == total else -ENOUGH)
-        still = {i for i in met if self._values.get(i, (0.0, 0))[1] >= ENOUGH}
+            held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
+            sums = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        still = {one[0] for one in sums if self._often(one, 1 + ENOUGH)}
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
-        at = next(here for here, behind in sums.values() if behind & still)
+        at = next(here for here, behind in estimators.values() if behind & still)
         self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
 

@@ -108,7 +108,10 @@ class Unreduced(Open):
             if found is None:
                 return
             wrapper, mine = found
-            if self._averaged(count, mine):
+            # Parameters that changed since the latest step while something was sent may be what is shared.
+            before = self._stepped if count != self._before else {}
+            now = self._sampled((i, p) for i, p in mine.items() if i in before)
+            if any(now[i] != before[i] for i in now):
                 self.looks = MOST_LOOKS
                 return
             unknown = {} if wrapper is None else _unknown(wrapper, mine)
@@ -153,13 +156,6 @@ class Unreduced(Open):
         known = mine[-1].leaves if mine else self._stepped.keys()
         self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
         self._before = count
-
-    def _averaged(self, count: int, leaves: dict[int, Any]) -> bool:
-        """Whether parameters changed since the latest step while something was sent: they may be what is shared."""
-        if not self._stepped or count == self._before:
-            return False
-        now = self._sampled((i, p) for i, p in leaves.items() if i in self._stepped)
-        return any(now[i] != self._stepped[i] for i in now)
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
         bypassed, quiet = local.wrapper is not None, count == local.count
@@ -268,7 +264,6 @@ class Unreduced(Open):
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        """What was found."""
         return self._bypassed or self._alone
 
 

@@ -314,7 +314,6 @@ class Undone(Watch):
         """By optimizer; None once it has been seen to get on."""
 
     def began(self) -> None:
-        """A backward call is about to run."""
         for held in self._held.values():
             if held is not None:
                 held.before = held.read()

@@ -252,7 +252,6 @@ class Followers(Early):
         self._tries = 0
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has made one of its first steps."""
         if self._tries >= MOST_TRIES:
             return
         kind = self._audit.torch.nn.Parameter

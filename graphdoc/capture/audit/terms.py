@@ -105,7 +105,6 @@ class TermWatch(CutWatch):
         self._witness.undoing.append(self.end)
 
     def stepped(self) -> None:
-        """An optimizer has stepped."""
         self._steps += self.entered
         if self.entered and (self._steps >= MOST_STEPS or self._operations >= MOST_OPERATIONS):
             self.end()

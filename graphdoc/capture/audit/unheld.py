@@ -322,17 +322,17 @@ class Unheld(Watch):
                 self._tell_of("kept-result", stacks.stack_of(node), self._noted, live[0][0], [id(leaf)], facts)
                 return
             for seen, optimizer in live:
-                if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
-                    audit.snapshot()
-                    gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+                if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
+                    continue
+                audit.snapshot()
+                gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+                rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
+                in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+                if not in_place and rest & self._together:  # networks of one loss that no module holds together
+                    shapes = {p.shape for p in gone}
+                    in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
+                if in_place:  # not of other networks than the one that it holds the rest of
                     named = sum(id(p) in audit.names for p in gone)
-                    rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
-                    in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
-                    if not in_place and rest & self._together:  # networks of one loss that no module holds together
-                        shapes = {p.shape for p in gone}
-                        in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
-                    if not in_place:
-                        continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
                         self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
                     return
@@ -362,11 +362,8 @@ class Unheld(Watch):
         """Tell of those of ``mine`` that weigh the terms of a loss, in modules of which no optimizer holds anything."""
         weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
         steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
-        if not weights or len(steps) != 1:
-            return
-        modules = {id(owners[i]): owners[i] for i in weights}
-        whole = {id(p): p for m in modules.values() for p in m.parameters()}
-        if not whole.keys() & held:
+        whole = {id(p): p for i in weights for p in owners[i].parameters()}
+        if weights and len(steps) == 1 and not whole.keys() & held:
             self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
@@ -401,10 +398,8 @@ class Unheld(Watch):
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
         own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
-        layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
-        inside = {
-            i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
-        }
+        layers = {i: owners[i].__dict__["_parameters"] for i in own if i in owners and is_training(owners[i])}
+        inside = {i: own[i] for i, layer in layers.items() if held.keys().isdisjoint(map(id, layer.values()))}
         place, mine = "bare", {i: p for i, p in own.items() if i not in owners}
         if not mine:
             # Whole layers: what a recurrent one applies to its first state, it applies to data.
@@ -705,13 +700,9 @@ def _takes_data(node: Any) -> bool:
     given = walk.inputs_of(node)
     if len(given) == len(node.next_functions):
         return False
-    shapes = {_shape_of(n) for n in (node, *given)}
+    leaves = ((n, getattr(n, "variable", None)) for n in (node, *given))
+    shapes = {walk.output_shape(n) if leaf is None else tuple(shape_of(leaf)) for n, leaf in leaves}
     return type(node).__name__ not in _BY_NUMBERS or None in shapes or len(shapes) > 1
-
-
-def _shape_of(node: Any) -> Any:
-    leaf = getattr(node, "variable", None)
-    return walk.output_shape(node) if leaf is None else tuple(shape_of(leaf))
 
 
 class _Taking:

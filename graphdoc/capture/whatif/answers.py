@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -78,7 +79,7 @@ class Answers:
         for answer in result.answers:
             file = shown_file(answer.file, self._probe.witness.cwd) if answer.file else ""
             mine = {"parameters": [names[i] for i in answer.parameters], "loss": losses.get(answer.line, 0.0)}
-            found.append({**answer.told(), **mine, "file": file})
+            found.append({**asdict(answer), **mine, "file": file})
         return found
 
     def needs_cuts(self, target: Target) -> bool:

@@ -159,7 +159,6 @@ class Held(TorchFunctionMode, ForkWatch):
         return ("number", value) if isinstance(value, float | int | bool | list) else None
 
     def told(self) -> Any:
-        """What was kept."""
         return list(self._values.items())
 
 
@@ -195,7 +194,6 @@ class Added(Held):
         self._sums += [stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
     def told(self) -> Any:
-        """The first such sum, as frames."""
         raw: Any = next((r for r in self._sums if r is not None), [])
         return self.frames(raw)
 
@@ -310,7 +308,6 @@ class Dying(ForkWatch):
         self.deep = False
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins: look at each node behind its roots."""
         roots = [t.grad_fn for t in outputs if getattr(t, "grad_fn", None) is not None]
         for count, (node, following) in enumerate(nodes_behind(roots)):
             if count >= DEEP - 1:

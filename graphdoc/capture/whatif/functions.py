@@ -273,7 +273,6 @@ class OnCopies(_OfClasses):
         return call
 
     def told(self) -> list[dict[str, Any]]:
-        """The Functions that have written to a copy."""
         found = ((self._described(c, self._made.get(c), code), s, at) for (c, s), (code, at) in self._writes.items())
         return [{**whose, "side": side, "written": self.frames(at)} for whose, side, at in found]
 

@@ -6,7 +6,7 @@ A generator asks for forks and is sent what each has told, so that the same line
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.whatif.cut_places import Dying
@@ -67,10 +67,6 @@ class Answer:
     taken: float = 0.0
     """Of a patched program: the slope with only that held which the program as it is written holds. The patch takes the
     rest of it away from them; 0 where it takes nothing."""
-
-    def told(self) -> dict[str, Any]:
-        """As it is kept in a sign."""
-        return asdict(self)
 
 
 @dataclass

@@ -172,7 +172,6 @@ class Straight(ForkWatch):
         note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
 
     def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
-        """The first calls of the step."""
         return [(self.frames(raw), again) for raw, again in self._calls[:MOST_CALLS]]
 
 
@@ -280,7 +279,6 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         return gradients, any(abs(float(f)) != 1.0 for f in factors)
 
     def told(self) -> list[dict[str, Any]]:
-        """The sums."""
         self._differentiate()
         known = self._through.union(*(set(top_of([node])) - {node} for node in self._left))
         found = []
@@ -299,16 +297,11 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         or where a call elsewhere may stand for it."""
         given = {i: g for i, g in enumerate(gradients) if g is not None and i not in self._apart and bool(g.any())}
         elsewhere = {i for at, leaves in self._calls.values() if at != call for i in leaves}
-        if any(id(self._parameters[i]) in elsewhere for i in given) or self._is_decay(given):
-            return []
-        pairs = ((g, self._parameters[i].grad) for i, g in given.items())
-        counts = any(b is None or float(g.norm()) > LEAST * float(b.norm()) for g, b in pairs)
-        return [*given] if counts else []
-
-    def _is_decay(self, given: dict[int, Any]) -> bool:
         cosine = self._torch.nn.functional.cosine_similarity
         pairs = [(self._parameters[i], g) for i, g in given.items()]
-        return all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
+        decay = all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
+        counts = any(p.grad is None or float(g.norm()) > LEAST * float(p.grad.norm()) for p, g in pairs)
+        return [*given] if counts and not decay and not any(id(p) in elsewhere for p, _ in pairs) else []
 
 
 # Where what parameters compute is left lying: the last results made of them, of which no loss is made.
