@@ -37,7 +37,7 @@ class _Copy:
     """A network and the one that it was copied from, by the memory of their parameters."""
 
     def __init__(self, own: dict[int, Any], source: set[int], stack: Any) -> None:
-        self.own, self.source = own, source
+        self.own, self.source = {s: Ref(p) for s, p in own.items()}, source
         self.stack = stack
         """Where it was copied; None where an average moves it."""
         self.looks = 0
@@ -94,12 +94,12 @@ class Targets(Watch):
             self._note(raw, mine, within)
         if within:
             if not self._same and any(id(p) in audit.reached for p in mine.values()):
-                self._same.append(_Copy({s: Ref(p) for s, p in mine.items()}, given, raw))
+                self._same.append(_Copy(mine, given, raw))
                 audit.witness.looking = True
         elif not mine.keys() & given and not self._copies:
             held = audit.journal.held(stepped=True)
             if all(id(p) in held and id(p) in audit.reached for p in mine.values()):  # it is trained itself
-                self._copies.append(_Copy({s: Ref(p) for s, p in mine.items()}, given, raw))
+                self._copies.append(_Copy(mine, given, raw))
                 audit.witness.looking = True
 
     def _note(self, raw: Any, mine: dict[int, Any], within: bool) -> None:
@@ -114,8 +114,8 @@ class Targets(Watch):
         if not within:
             self._between[place] = 0
             return
-        held = audit.journal.held()
-        rests = not any(id(p) in held or id(p) in audit.reached for p in mine.values())
+        ids = set(map(id, mine.values()))
+        rests = ids.isdisjoint(audit.journal.held()) and ids.isdisjoint(audit.reached)
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
         if counted[place] == OFTEN:
@@ -124,7 +124,7 @@ class Targets(Watch):
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
         audit = self._audit
-        own = {s: Ref(p) for p in mine if (s := storage_of(p)) is not None}
+        own = {s: p for p in mine if (s := storage_of(p)) is not None}
         source = {s for p in others if (s := storage_of(p)) is not None}
         if not self._found and not self._copies and own and source and not own.keys() & source:
             self._copies.append(_Copy(own, source, None))

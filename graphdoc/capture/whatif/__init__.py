@@ -65,7 +65,7 @@ class WhatIf:
         self.steps: dict[int, int] = {}
         self._started: dict[int, float] = {}
         self._optimizers: dict[int, Any] = {}
-        self._before: dict[int, list[int]] = {}
+        self.before: dict[int, list[int]] = {}
         """By optimizer: what its parameters held before the step behind which it is looked at (``print_of``)."""
         self._over = False
         self.awaited: set[int] = set()
@@ -180,7 +180,7 @@ class WhatIf:
             soon = self.steps.get(id(optimizer), 0) + 1 in self.at
             self._closing = optimizer if self.trial and closure and soon and not self._over else None
             if soon and not self._over and not self.trial:
-                self._before[id(optimizer)] = [print_of(p) for p in parameters_of(optimizer) if _is_measured(p)]
+                self.before[id(optimizer)] = [print_of(p) for p in parameters_of(optimizer) if _is_measured(p)]
         else:
             self._quietly(self._window.stepping, optimizer, closure)
 
@@ -214,19 +214,16 @@ class WhatIf:
             return
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p)]
         others = [o for o in self._optimizers.values() if o is not optimizer]
-        if not parameters:
-            self.answers.refused("what its parameters are given cannot be read off them behind a backward call")
-            return
-        if not Target.fits(parameters, others):
-            self.answers.refused("its parameters are too many to be copied a few times")
+        if not parameters or not Target.fits(parameters, others):
+            unread = "what its parameters are given cannot be read off them behind a backward call"
+            self.answers.refused("its parameters are too many to be copied a few times" if parameters else unread)
             return
         number = self.witness.journal.optimizer(optimizer).id
-        target = Target(self.torch, optimizer, number, parameters, others)
+        target = Target(self.torch, optimizer, number, parameters, others, within)
         if self.witness.audit is not None:
             with self.witness.modes.left(), self.witness.quiet():
                 self.witness.audit.snapshot()
         before = self.forking.forks, self.forking.seconds
-        target.within = within
         self._measure(target, ask(self, target, steps), max(LIMIT[0], LIMIT[1] * took))
         if self._window is None:
             forks, seconds = self.forking.forks - before[0], self.forking.seconds - before[1]
@@ -299,10 +296,6 @@ class WhatIf:
         self.answers.complete = True
         if self.witness.audit is not None:
             self.witness.audit.tell_early()
-
-    def before(self, optimizer: Any) -> list[int]:
-        """What its parameters held before the latest step (``print_of``), where that is known."""
-        return self._before.get(id(optimizer), [])
 
     def frames(self, raw: Any) -> Any:
         """A stack as frames of evidence."""

@@ -53,7 +53,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     result = yield from measure(probe, target, owners)
     answers = probe.answers
     look = answers.measured(target, steps, result)
-    if result.why == WRITTEN and (before := probe.before(target.optimizer)):
+    if result.why == WRITTEN and (before := probe.before.get(id(target.optimizer))):
         answers.taken_back(target, (yield Move(watch=TakenBack(target, before))))
     if _suspected(probe, target, "taken"):  # does a step use each of the calls before it?
         answers.last_alone(target, (yield from unused(target)))
