@@ -174,8 +174,12 @@ def _is_score(node: Any) -> bool:
     ``softmax(x).log()`` is."""
     if type(node).__name__ not in _CHOICES:
         return _is_from_distribution(node)
-    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"})
-    return _is_from_distribution(node) or (bool(ends) and all(_is_log_of_all(end) for end in ends))
+    kinds = set[tuple[str, ...]]()
+    for end in _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"}):
+        name, inner = type(end).__name__, {type(n).__name__ for n in walk.inputs_of(end)}
+        kinds.add((name, *inner) if name == "LogBackward0" else (name,))
+    of_all = kinds and kinds <= {("LogSoftmaxBackward0",), ("LogBackward0", "SoftmaxBackward0")}
+    return bool(of_all) or _is_from_distribution(node)
 
 
 def _scored(
@@ -188,12 +192,6 @@ def _scored(
         ends = _ends([score], through, is_one)
         if ends and all(is_one(end) for end in ends):
             yield operand, sides[operand], score
-
-
-def _is_log_of_all(node: Any) -> bool:
-    name = type(node).__name__
-    inner = {type(n).__name__ for n in walk.inputs_of(node)}
-    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
 
 
 def _is_from_distribution(node: Any) -> bool:

@@ -46,20 +46,9 @@ MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
 
 
-def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Of the leaves at these positions, those that are reached through a scale alone, each with the positions of a node
-    that lets nothing pass and of one that the rest comes through.
-
-    Args:
-        order: the graph; the loss comes first.
-        zero: positions of the nodes whose derivative is zero.
-    """
-    above = walk.Above(order)
-    over = set(walk.reached(zero, above.__getitem__))
-    return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
-
-
 def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> tuple[int, int] | None:
+    """Of a leaf at this position that is reached through a scale alone, the positions of a node that lets nothing pass
+    (of these the derivative is ``zero``) and of one that the rest comes through; None of another leaf."""
     elements = order.leaves[leaf].numel()
 
     def of_leaf(number: int) -> str:
@@ -230,7 +219,7 @@ class DeadEnds(Sparse):
         return None not in weights and self._weights.setdefault(made_at(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph, dead: dict[int, Block]) -> None:
-        if self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
+        if self._look_for_scales(noted, order, {n for n in dead if type(order.nodes[n]).__name__ in ZERO}):
             return
         found = dominating(order, dead, self._audit.torch.nn.Parameter)
         if found is None:
@@ -251,14 +240,17 @@ class DeadEnds(Sparse):
         sign.facts |= {"single": block.single.dim} if block.single is not None else {}
         return sign
 
-    def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: list[int]) -> bool:
+    def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: set[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
         kind = self._audit.torch.nn.Parameter
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
         first: stacks.Stack | None = None
-        for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
-            kept, scale = (stacks.stack_of(order.nodes[n]) for n in flat)
-            if kept is None or scale is None:
+        above = walk.Above(order)
+        over = set(walk.reached(zero, above.__getitem__)) if zero else set[int]()
+        for number in leaves if zero else ():
+            flat = _flat(order, number, zero, above, over)
+            kept, scale = [stacks.stack_of(order.nodes[n]) for n in flat or ()] or (None, None)
+            if flat is None or kept is None or scale is None:
                 continue
             if first is None:
                 first = kept

@@ -327,7 +327,9 @@ class Unheld(Watch):
                 audit.snapshot()
                 gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
                 rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
-                in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+                every = ({id(p) for p in inside(o)} for o in (instances_of(audit.torch.nn.Module) if rest else ()))
+                together = set().union(*(ids for ids in every if ids & rest))  # in a module with any of the rest
+                in_place = {i: p for i, p in mine.items() if i in together} if rest else mine
                 if not in_place and rest & self._together:  # networks of one loss that no module holds together
                     shapes = {p.shape for p in gone}
                     in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
@@ -399,14 +401,18 @@ class Unheld(Watch):
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
         own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
         layers = {i: owners[i].__dict__["_parameters"] for i in own if i in owners and is_training(owners[i])}
-        inside = {i: own[i] for i, layer in layers.items() if held.keys().isdisjoint(map(id, layer.values()))}
+        inner = {i: own[i] for i, layer in layers.items() if held.keys().isdisjoint(map(id, layer.values()))}
         place, mine = "bare", {i: p for i, p in own.items() if i not in owners}
         if not mine:
             # Whole layers: what a recurrent one applies to its first state, it applies to data.
-            between = {id(owners[i]) for i in inside if self._behind[i]}
+            between = {id(owners[i]) for i in inner if self._behind[i]}
             place, mine = "between", {i: p for i, p in loose.items() if i in owners and id(owners[i]) in between}
         if not mine:
-            place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
+            # Drawn: hardly any two numbers are equal; those of filters and tables repeat themselves.
+            users = ((i, p, numbers_of(p)) for i, p in inner.items() if is_users(owners[i]))
+            different = ((i, p, int(n.unique().numel())) for i, p, n in users if n is not None)
+            drawn = {i: p for i, p, count in different if count > max(MOST_ALIKE * p.numel(), LEAST_DRAWN)}
+            place, mine = "drawn", drawn
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
             self._tell("unheld-fresh", beside, mine, facts={"place": place})
 
@@ -562,12 +568,6 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     return found
 
 
-def _is_drawn(parameter: Any) -> bool:
-    """Whether hardly any two of its numbers are equal: those of filters and tables repeat themselves."""
-    numbers = numbers_of(parameter)
-    return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
-
-
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
     the way to an operation that takes a further one. What is one number by then is a loss that is weighed."""
@@ -584,13 +584,6 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
         beyond[m] |= (beyond[n] or n in further) and not is_number(order[m].node)
     known = {id(leaf): taking.of([n]) for n, leaf in order.leaves.items() if id(leaf) in new}
     return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
-
-
-def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
-    """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
-    every = ({id(p) for p in inside(o)} for o in instances_of(module))
-    together = set().union(*(ids for ids in every if ids & rest))
-    return {i: p for i, p in mine.items() if i in together}
 
 
 def in_their_place(torch: Any, mine: list[Any]) -> set[int]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
@@ -44,11 +45,12 @@ ENOUGH = 2
 """Calls whose gradients were cleared before they were used."""
 
 
-class Term:
+class Term(NamedTuple):
     """One term of a loss: the ids of the leaves behind it, and the cuts behind its constants where those are seen."""
 
-    def __init__(self, position: int, leaves: frozenset[int], cuts: list[Record]) -> None:
-        self.position, self.leaves, self.cuts = position, leaves, cuts
+    position: int
+    leaves: frozenset[int]
+    cuts: list[Record]
 
 
 class _Waiting:
@@ -146,8 +148,8 @@ class Unused(Watch):
             return
         if self._watch is None:
             if not self._found:
-                further: dict[str, Any] = {"optimizer": one.optimizer, "count": ENOUGH, "weak": True}
-                self._found.append(self._sign_at("suspect-unused", one.noted, **further))
+                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=ENOUGH, weak=True)
+                self._found.append(sign)
                 self._untrained |= untrained
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
@@ -222,17 +224,15 @@ class BesideLoss(Early):
                 left = self._lost(node, mine) if node is not None else []
                 kept = stacks.stack_of(node) if left else None
                 if kept is not None:
-                    further: dict[str, Any] = {"optimizer": seen.id, "count": seen.steps, "weak": True}
-                    sign = self._sign_at("suspect-beside", kept, **further)
+                    sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                     through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
                     self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
         of these losses, or is part of one."""
-        if type(node).__name__ not in SUMS or node._sequence_nr() in self._through:
-            return []
-        if mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
+        own = type(node).__name__ in SUMS and node._sequence_nr() not in self._through
+        if not own or mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
             return []
         held = self._audit.journal.held()
         left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
@@ -266,22 +266,24 @@ def _given(parameters: Any, torch: Any) -> list[Any] | tuple[Any, ...] | None:
         return parameters
     if type(parameters) is not GeneratorType:
         return None
-    frame = parameters.gi_frame
-    if frame is None:
+    if parameters.gi_frame is None:
         return []
-    if parameters.gi_code is not torch.nn.Module.parameters.__code__ or getgeneratorstate(parameters) != GEN_CREATED:
-        return None
-    known = frame.f_locals
-    return list(torch.nn.Module.parameters(known["self"], known["recurse"]))
+    own, known = torch.nn.Module.parameters, parameters.gi_frame.f_locals
+    fresh = parameters.gi_code is own.__code__ and getgeneratorstate(parameters) == GEN_CREATED
+    return list(own(known["self"], known["recurse"])) if fresh else None
 
 
+@dataclass(frozen=True)
 class _Clip:
     """One call: where, between which events, the calls of scalers before it, whether it found gradients, and whether
     it had to bound them, as far as that is known without waiting for a GPU."""
 
-    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], scaler: list[Any]) -> None:
-        self.raw, self.index, self.ids, self.scaler = raw, index, ids, scaler
-        self.found = self.bounds = True
+    raw: stacks.Stack
+    index: int
+    ids: set[int]
+    scaler: list[Any]
+    found: bool
+    bounds: bool
 
 
 class Clips(Sparse):
@@ -331,10 +333,9 @@ class Clips(Sparse):
             known = float(norm) if found and plain else None
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
-        clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())
-        clip.found = found and known != 0.0
-        clip.bounds = known is None or known > float(bound)
-        self._clips.append(clip)
+        bounds = known is None or known > float(bound)
+        scaler, found = audit.witness.scaler_calls(), found and known != 0.0
+        self._clips.append(_Clip(here, audit.journal.count, ids, scaler, found, bounds))
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
 
     def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
