@@ -48,6 +48,12 @@ def remedy_at(
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
 
 
+COPY = [["{it}", "{copy.deepcopy}({it})"]]
+"""For the kind ``rewrite``: a copy of what an expression gives."""
+LIST = [["{it}", "list({it})"]]
+"""For the kind ``rewrite``: a list of what can be gone through only once."""
+
+
 def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
     """One edit of a fix that makes several: its kind and arguments, of which ``place`` is the frame's."""
     return {"kind": kind, "args": {"place": place(frame), **args}}

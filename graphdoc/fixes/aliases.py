@@ -34,11 +34,7 @@ class Binding:
 
 
 def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
-    """Refuse to bind a name anew where the write was meant for what the name is a part of.
-
-    Raises:
-        CannotFix: nothing reads the name afterwards, and it stands for a part of something that goes on living.
-    """
+    """Refuse to bind a name anew where the write was meant for what the name is a part of."""
     if not isinstance(target, ast.Name):
         return
     name = target.id
@@ -79,16 +75,16 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     best = max(above, key=source.span, default=None)
     if isinstance(best, ast.For | ast.AsyncFor):
         given = iterated(best.target, best.iter, name)
-        base = _base(source, given) if given is not None else None
+        base = viewed(source, given) if given is not None else None
         return Binding(best, base, True)
     value = getattr(best, "value", None)
     if best is None or value is None:
         return None
-    base = _base(source, value_given(best, ast.Name(name)) or value)
+    base = viewed(source, value_given(best, ast.Name(name)) or value)
     return Binding(best, base, False) if base is not None else None
 
 
-def _base(source: Source, node: ast.expr) -> ast.expr | None:
+def viewed(source: Source, node: ast.expr) -> ast.expr | None:
     """The path behind ``x[0]``, ``x.view(-1)``, ``x.T`` or ``torch.chunk(x, 2)``; None where there is none."""
     while True:
         if is_method_call(node) and node.func.attr in VIEWS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import assignments, binds, bound, made_of, reads
 from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_attribute, is_read, key, plain_names, stands_at
+from graphdoc.source.paths import is_attribute, is_read, key, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 from graphdoc.source.scopes import stands_for
 
@@ -24,9 +23,6 @@ def detach_reads(source: Source, statement: ast.stmt, names: set[str]) -> list[E
     """Put ``.detach()`` behind each of the names, with the attributes and items read off it, in a statement's value.
 
     ``names`` are dotted paths: of ``{"out"}``, ``score(out["image"])`` becomes ``score(out["image"].detach())``.
-
-    Raises:
-        CannotFix: the statement has no value, or calls one of the names or takes it apart.
     """
     value = getattr(statement, "value", None)
     if not isinstance(value, ast.expr):
@@ -79,11 +75,7 @@ def detach_between(sources: Sources, args: Args) -> list[Edit]:
 
 
 def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
-    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through.
-
-    Raises:
-        CannotFix: there is none.
-    """
+    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through."""
     source, backward = statement(sources, required(args, "backward"))
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     others = [statement(sources, p)[1] for p in args.get("others") or ()]
@@ -154,10 +146,8 @@ def score_detached(sources: Sources, args: Args) -> list[Edit]:
         places: the statements that compute the input.
         backward: the backward call of the loss that takes the input as a constant.
         others: places of the other backward calls, whose losses keep the gradient.
-        trained: names of the parameters that this loss is to train; where they are known, what is computed from the
-            input by a call that is none of their modules is a constant as well.
-        through: optional; the lines of this function below which the loss takes up those parameters, as the graph has
-            it. Where they are known, a call at any other line is none of their modules.
+        through: optional; the lines of this function below which the loss takes up the parameters that it is to train,
+            as the graph has it. What is computed from the input by a call at another line is a constant as well.
         ways, plain: as in ``detach_between``.
     """
     source, made, constants = _made(sources, args)
@@ -195,7 +185,6 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
     source, backward = statement(sources, required(args, "backward"))
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     constants = {n for s in seeds for n in binds(s)}
-    trained = {part for name in args.get("trained") or () for part in re.findall(r"\w+", str(name))}
     lines = args.get("through")
     found: dict[str, list[_Made]] = {}
     first = min(s.lineno for s in seeds)
@@ -210,7 +199,7 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
             continue
         if not isinstance(value, ast.Call) or not _may_be_network(source, value, constants):
             continue
-        if trained and not (_may_train(value, trained) if lines is None else stands_at(node, lines)):
+        if lines is not None and not stands_at(node, lines):
             constants |= binds(node)
             continue
         for name, item in _targets(node):
@@ -229,20 +218,6 @@ def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:
     if not all(isinstance(e, ast.Name | ast.Attribute) for e in target.elts):
         return []
     return [(key(e), i) for i, e in enumerate(target.elts)]
-
-
-def _may_train(call: ast.Call, trained: set[str]) -> bool:
-    """Whether a call may be that of a module which holds any of the parameters, going by the parts of their names.
-
-    Of a module in a container, ``self.nets["critic"](x)``, the key tells which one.
-    """
-    items = [n.slice for n in each(call.func, ast.Subscript)]
-    keys = {str(i.value) for i in items if isinstance(i, ast.Constant)}
-    if keys:
-        return bool(keys & trained)
-    parts = {n.attr for n in each(call.func, ast.Attribute)}
-    parts |= plain_names(call.func)
-    return bool((parts - {"self"}) & trained)
 
 
 def _may_be_network(source: Source, call: ast.Call, constants: set[str]) -> bool:

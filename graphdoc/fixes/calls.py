@@ -8,15 +8,13 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.source.edits import (
     add_members,
     drop_arguments,
-    instead,
     rename,
     set_keyword,
     wrap,
     write,
-    written,
 )
-from graphdoc.source.module import Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_attribute, is_read, last_word, same, sole_target, weights_of
+from graphdoc.source.module import Source, each, is_method_call, is_within
+from graphdoc.source.paths import is_read, last_word, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, is_readable, name_for
 
@@ -36,7 +34,6 @@ def give_keyword(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Give a call a keyword argument (``create_graph=True``), in place of the value that it has.
 
     Args:
-        place: the call.
         name: the keyword.
         value: its value as Python source (``"True"``), or True, False, None, a number.
     """
@@ -55,7 +52,6 @@ def drop_keyword(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Take a keyword argument (``retain_graph=True``) out of a call.
 
     Args:
-        place: the call.
         name: the keyword.
     """
     name = str(required(args, "name"))
@@ -71,9 +67,6 @@ def drop_weights(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     ``backward(losses)``.
 
     A number is then weighed with one. Where a positional argument follows, ``None`` stands in their place.
-
-    Args:
-        place: the call of ``backward`` or of ``torch.autograd.grad``.
     """
     name, position = weights_of(node)
     if len(node.args) > position + 1:
@@ -84,31 +77,13 @@ def drop_weights(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     return edits
 
 
-@kind("call_wrapper", call)
-def call_wrapper(source: Source, node: ast.Call, args: Args) -> list[Edit]:
-    """Call a module through what wraps it: ``model.module(x)`` → ``model(x)``.
-
-    Args:
-        place: the call.
-        wrapper: the name or path that is called instead.
-    """
-    wrapper = str(required(args, "wrapper"))
-    if source.segment(node.func) == wrapper:
-        raise CannotFix("the wrapper is called already")
-    return [write(source, node.func, wrapper)]
-
-
 _OF_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 """Keywords of ``torch.utils.checkpoint.checkpoint`` (torch/utils/checkpoint.py) that say how it runs its function."""
 
 
 @kind("call_directly", call, keeps_numbers=True, only_records=True)
 def call_directly(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Call what a checkpoint runs itself: ``checkpoint(block, x, use_reentrant=False)`` → ``block(x)``.
-
-    Args:
-        place: the call of ``torch.utils.checkpoint.checkpoint``.
-    """
+    """Call what a checkpoint runs itself: ``checkpoint(block, x, use_reentrant=False)`` → ``block(x)``."""
     if last_word(node.func) != "checkpoint" or not node.args or isinstance(node.args[0], ast.Starred):
         raise CannotFix("what is checkpointed is not written in the call")
     if any(k.arg in (None, "context_fn") for k in node.keywords):
@@ -117,82 +92,10 @@ def call_directly(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     return [write(source, node.func, "{function}", function=node.args[0]), *edits]
 
 
-@kind("bind_result", call)
-def bind_result(source: Source, node: ast.Call, args: Args) -> list[Edit]:
-    """Bind what a call gives back to the name that it was called on: ``x.detach()`` → ``x = x.detach()``.
-
-    Args:
-        place: the call, a statement of its own.
-        name: optional; the name that it is bound to instead.
-    """
-    owner, receiver = source.node_owner(node), receiver_of(node)
-    name = args.get("name") or (receiver.id if isinstance(receiver, ast.Name) else "")
-    if not isinstance(owner, ast.Expr) or owner.value is not node or not name:
-        raise CannotFix("the call is no statement of its own on a name")
-    return instead(source, owner, [written(source, f"{name} = {{call}}", call=node)])
-
-
-@kind("made_from", call, keeps_numbers=True)
-def made_from(source: Source, node: ast.Call, args: Args) -> list[Edit]:
-    """Make a tensor from another one: ``torch.zeros(x.shape)`` → ``x.new_zeros(x.shape)``, which vmap maps with ``x``.
-
-    Args:
-        place: the call of ``torch.zeros``, ``ones``, ``empty`` or ``full``, or of its ``_like`` form.
-        tensor: the name of the other tensor.
-    """
-    name = source.segment(node.func).rpartition(".")[2]
-    plain = name.removesuffix("_like")
-    if plain not in ("zeros", "ones", "empty", "full") or not node.args:
-        raise CannotFix(f"a tensor has no method for {name}")
-    edits = [write(source, node.func, f"{required(args, 'tensor')}.new_{plain}")]
-    if plain != name:
-        edits.append(write(source, node.args[0], "{like}.shape", like=node.args[0]))
-    return edits
-
-
-@kind("set_flag", statement)
-def set_flag(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
-    """Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.
-
-    Args:
-        place: the assignment.
-        value: the new value as Python source; or
-        attribute: the name of the flag, where another one was set.
-    """
-    if args.get("attribute"):
-        target = sole_target(node)
-        if not isinstance(target, ast.Attribute):
-            raise CannotFix("no attribute is set there")
-        return [rename(source, target, str(args["attribute"]))]
-    value = str(required(args, "value"))
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
-        raise CannotFix("no flag is set there")
-    if repr(node.value.value) == value:
-        raise CannotFix(f"the flag is {value} already")
-    return [write(source, node.value, value)]
-
-
-@kind("call_flag", statement)
-def call_flag(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
-    """Switch a module's parameters instead of an attribute: ``m.requires_grad = False`` → ``m.requires_grad_(False)``.
-
-    Args:
-        place: the assignment.
-    """
-    target = sole_target(node)
-    if not isinstance(node, ast.Assign) or not is_attribute(target, "requires_grad"):
-        raise CannotFix("no `requires_grad` is set there")
-    called = written(source, "{module}.requires_grad_({flag})", module=target.value, flag=node.value)
-    return instead(source, node, [called])
-
-
 @kind("rsample", call)
 def rsample(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Draw a sample that gradients pass: ``dist.sample()`` → ``dist.rsample()`` (distributions that have it);
     ``torch.normal(mean, std)`` → ``torch.distributions.Normal(mean, std).rsample()``.
-
-    Args:
-        place: the call of ``sample`` or ``torch.normal``.
     """
     if is_method_call(node, "sample"):
         return [rename(source, node.func, "rsample")]
@@ -209,11 +112,7 @@ _IMPORT = "from torch.nn.attention import SDPBackend, sdpa_kernel"
 
 @kind("sdpa_math", statement)
 def sdpa_math(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
-    """Use the attention that has a second derivative: ``with sdpa_kernel(SDPBackend.MATH):`` around a forward.
-
-    Args:
-        place: the statement that calls the attention or the module that holds it.
-    """
+    """Use the attention that has a second derivative: ``with sdpa_kernel(SDPBackend.MATH):`` around a forward."""
     if any(isinstance(a, ast.With) and "sdpa_kernel" in ast.unparse(a.items[0]) for a in source.node_ancestors(node)):
         raise CannotFix("the attention already runs under sdpa_kernel")
     kernel = name_for(source, "torch.nn.attention.sdpa_kernel", node, _IMPORT)
@@ -292,46 +191,3 @@ def module_list(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     group = "Parameter" if args.get("parameters") else "Module"
     name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node)
     return [write(source, node, "{group}({layers})", group=name.text, layers=node), *name.edits]
-
-
-@kind("register_parameter")
-def register_parameter(sources: Sources, args: Args) -> list[Edit]:
-    """Register a tensor that is to learn as a parameter: ``register_buffer("b", torch.zeros(3, requires_grad=True))`` →
-    ``register_parameter("b", nn.Parameter(torch.zeros(3)))``.
-
-    Args:
-        place: the call of ``register_buffer``.
-        made: the expression that makes the tensor.
-    """
-    source, registering = call(sources, required(args, "place"))
-    other, made = expression(sources, required(args, "made"))
-    if not is_method_call(registering, "register_buffer"):
-        raise CannotFix("what registers the buffer is not written out")
-    if other is not source:
-        raise CannotFix("the tensor is made in another file")
-    name = name_for(source, "torch.nn.Parameter", made)
-    flag = drop_arguments(source, made, lambda _, k: k == "requires_grad") if isinstance(made, ast.Call) else []
-    return [
-        rename(source, registering.func, "register_parameter"),
-        *drop_arguments(source, registering, lambda i, k: k == "persistent" or (k is None and i == 2)),
-        *flag,
-        write(source, made, "{parameter}({tensor})", parameter=name.text, tensor=made),
-        *name.edits,
-    ]
-
-
-@kind("take_all", expression)
-def take_all(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Take what was filtered as a whole: ``filter(lambda p: p.requires_grad, net.parameters())`` →
-    ``net.parameters()``, and the same of ``[p for p in net.parameters() if p.requires_grad]``.
-
-    Args:
-        place: the filtering expression.
-    """
-    if isinstance(node, ast.Call) and last_name(node) == "filter" and len(node.args) == 2:
-        return [write(source, node, "{all}", all=node.args[1])]
-    if isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
-        (over,) = node.generators
-        if len(over.ifs) == 1 and same(node.elt, over.target):
-            return [write(source, node, "{all}", all=over.iter)]
-    raise CannotFix("more is done there than to leave some of them out")

@@ -82,11 +82,7 @@ def compute_in_method(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
-    """What to move, once it is sure that it means the same in another method.
-
-    Raises:
-        CannotFix: it does not.
-    """
+    """What to move, once it is sure that it means the same in another method."""
     source = found[0][0]
     origin = source.node_function(found[0][1])
     owner = source.parents.get(origin) if origin is not None else None
@@ -136,9 +132,6 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
 def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | None:
     """What is made once within the expression, for which the plan then has an attribute: the one ``nn.Parameter(...)``,
     else what is drawn there.
-
-    Raises:
-        CannotFix: there are several, or each call would draw another one.
     """
     found = [c for c in each(node, ast.Call) if last_word(c.func) == "Parameter"]
     what = "parameter" if found else "drawn"
@@ -195,26 +188,15 @@ def _attributes_set(node: ast.AST, me: str) -> list[str]:
 
 
 def _set_in(plan: _Plan, attribute: str) -> int:
-    return sum(
-        1
-        for n in each(plan.owner, ast.Attribute)
-        if n.attr == attribute and not isinstance(n.ctx, ast.Load) and key(n.value) == plan.me
-    )
-
-
-def _methods(plan: _Plan) -> list[ast.FunctionDef]:
-    """The other methods in which the statements could run."""
-    return [
-        m
-        for m in plan.owner.body
-        if isinstance(m, ast.FunctionDef) and m is not plan.origin and parameters(m)[:1] == [plan.me]
-    ]
+    own = (n for n in each(plan.owner, ast.Attribute) if n.attr == attribute and key(n.value) == plan.me)
+    return sum(not isinstance(n.ctx, ast.Load) for n in own)
 
 
 def _readers(plan: _Plan) -> list[ast.FunctionDef]:
-    """The methods that read one of the attributes."""
+    """The other methods that read one of the attributes, in which the statements could run."""
     wanted = {f"{plan.me}.{a}" for n in plan.chosen for a in _attributes_set(n, plan.me)}
-    found = [m for m in _methods(plan) if reads(m) & wanted]
+    others = [m for m in plan.owner.body if isinstance(m, ast.FunctionDef) and m is not plan.origin]
+    found = [m for m in others if parameters(m)[:1] == [plan.me] and reads(m) & wanted]
     names = {n for c in plan.chosen for n in plain_names(c)}
     for method in found:
         check_known(plan.source, names, None, method, {plan.me})
@@ -290,11 +272,7 @@ def uncache(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _refuse_draws(node: ast.AST | None) -> None:
-    """Refuse where the value is drawn: computed each time it would be another one each time.
-
-    Raises:
-        CannotFix: it draws, or takes the next of something.
-    """
+    """Refuse where the value is drawn: computed each time it would be another one each time."""
     drawing = another_each_time(node) if node is not None else ""
     if drawing:
         raise CannotFix(f"`{drawing}` gives another value each time")

@@ -6,10 +6,10 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, last_name, required
 from graphdoc.fixes.structures import convert_expression
-from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
+from graphdoc.source.edits import delete, drop_arguments, insert_after, write
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each, is_method_call, keyword
-from graphdoc.source.paths import is_attribute, is_constant, is_read, key, last_word, only, same, sole_target, words
+from graphdoc.source.paths import is_attribute, is_constant, is_read, key, same, sole_target, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -177,11 +177,7 @@ def _outside(source: Source, node: ast.expr) -> ast.expr | None:
 
 @kind("to_numpy", expression)
 def to_numpy(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Take a tensor out of the graph before it becomes an array: ``x.numpy()`` → ``x.detach().cpu().numpy()``.
-
-    Args:
-        place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
-    """
+    """Take a tensor out of the graph before it becomes an array: ``x.numpy()`` → ``x.detach().cpu().numpy()``."""
     if is_method_call(node, "numpy"):
         inner = node.func.value
         methods = []
@@ -349,34 +345,3 @@ def _element(source: Source, node: ast.expr, stack: str, numbers: bool) -> list[
         case ast.Call(func=ast.Attribute(attr="item", value=it)) | ast.Call(func=ast.Name(id="float"), args=[it]):
             return [write(source, node, "{it}", it=it)]
     return []
-
-
-MAKERS = frozenset({"Tensor", "FloatTensor", "tensor"})
-"""``torch.Tensor`` and ``torch.FloatTensor`` make numbers of the default type of a list; ``torch.tensor`` keeps its."""
-SIZED = frozenset({"ones", "zeros"})
-
-
-@kind("number_for_one", call)
-def number_for_one(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Make a number in place of a tensor of one element: ``torch.Tensor([1])`` → ``torch.tensor(1.0)``.
-
-    A tensor without dimensions is made of the same number: ``torch.ones(1)`` → ``torch.ones(())``.
-
-    Args:
-        place: the call that makes the tensor.
-    """
-    name, given = last_word(node.func), only(node.args)
-    if not is_method_call(node) or given is None:
-        raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
-    if name in SIZED and is_constant(given, 1):
-        return [write(source, given, "()")]
-    if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
-        raise CannotFix("the tensor is not made of a list of one number")
-    number = given.elts[0]
-    if name == "tensor":
-        return [write(source, given, "{number}", number=number)]
-    try:
-        plain = repr(float(ast.literal_eval(number)))
-    except (ValueError, TypeError, SyntaxError):
-        raise CannotFix("the list holds more than a plain number") from None
-    return [rename(source, node.func, "tensor"), write(source, given, plain)]

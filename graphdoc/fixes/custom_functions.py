@@ -238,10 +238,11 @@ def static_function(sources: Sources, args: Args) -> list[Edit]:
         if method.decorator_list or takes_any_number(method.args):
             raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
     given = [a.arg for a in start.args.args[1:]] if start is not None else []
-    if set(given) & bound_names(forward) or forward.args.defaults:
+    if set(given) & bound_names(forward):
         raise CannotFix("the arguments of forward and __init__ would get into each other's way")
     kept = [_kept(source, n) for n in start.body if _keeps(n)] if start is not None else []
-    edits = [e for m in both for e in _with_context(source, m)]
+    own = _held([start] if start is not None else [])
+    edits = [e for m in both for e in _renamed(source, m, "ctx", own)]
     edits += [e for m in both for e in decorate(source, m, "staticmethod")]
     edits += add_members(source, forward, given)
     edits += insert_before(source, first_statement(forward), kept)
@@ -280,16 +281,6 @@ def _kept(source: Source, node: ast.stmt) -> Copied:
         own = [n for n in each(node, ast.Name) if n.id == "self"]
         return copied(source, node, [rename(source, n, "ctx") for n in own])
     raise CannotFix("__init__ does more than to keep its arguments")
-
-
-def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
-    """``self`` becomes ``ctx`` throughout a method."""
-    if not method.args.args or method.args.args[0].arg != "self":
-        raise CannotFix(f"{method.name} does not take self")
-    names = [n for n in each(method, ast.Name) if n.id in ("self", "ctx")]
-    if any(n.id == "ctx" for n in names):
-        raise CannotFix("ctx means something else there")
-    return [rename(source, method.args.args[0], "ctx"), *(rename(source, n, "ctx") for n in names)]
 
 
 def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:

@@ -22,11 +22,9 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, where_bound, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import (
     is_attribute,
-    is_name,
     is_path,
     is_read,
     is_set,
@@ -166,9 +164,6 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
 
     ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` … ``return x *
     map_``. What has a name already (``self.map = h``) keeps it: ``self.map = h.detach()`` … ``return x * h``.
-
-    Args:
-        place: the assignment ``self.name = …``, or an expression in it.
     """
     if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
         raise CannotFix("the result is not stored by a plain assignment")
@@ -181,11 +176,8 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
     if ".detach()" in source.segment(anchor.value):
         raise CannotFix("what is stored is detached already")
     end = source.span(anchor)[1]
-    reads = [
-        n
-        for n in each(function, ast.Attribute)
-        if isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
-    ]
+    later = (n for n in each(function, ast.Attribute) if source.span(n)[0] > end)
+    reads = [n for n in later if is_read(n) and same(n, target)]
     block, index = source.node_block(anchor)
     behind = {n for s in block[index:] for n in walked(s)}
     if not behind.issuperset(reads):
@@ -194,13 +186,9 @@ def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
         name = anchor.value.id
         return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
     name = scopes.fresh_name(source, target.attr, f"{target.attr}_")
-    return [
-        write(source, target, name),
-        *insert_after(
-            source, anchor, [written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))]
-        ),
-        *(write(source, read, name) for read in reads),
-    ]
+    kept = written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))
+    renamed = [write(source, node, name) for node in (target, *reads)]
+    return [*renamed, *insert_after(source, anchor, [kept])]
 
 
 def _bound_again(function: ast.AST, name: str, line: int) -> bool:
@@ -208,67 +196,6 @@ def _bound_again(function: ast.AST, name: str, line: int) -> bool:
     stores = [n for n in each(function, ast.Name) if n.id == name and not isinstance(n.ctx, ast.Load)]
     loops = [n for n in each(function, ast.For, ast.While) if n.lineno < line <= (n.end_lineno or 0)]
     return any(n.lineno >= line for n in stores) or bool(loops and stores)
-
-
-@kind("detach_in_entries")
-def detach_in_entries(sources: Sources, args: Args) -> list[Edit]:
-    """Detach what the entries of a list keep on attributes: one loop behind a statement.
-
-    ``for layer in cache.layers: layer.keys = layer.keys.detach()`` gives each of them its detached value.
-
-    Args:
-        after: the place of the statement behind which it is done.
-        entries: the list, as the code there spells it.
-        kept: the attributes of each entry.
-    """
-    source, anchor, _ = anchored(sources, args)
-    entries = required(args, "entries")
-    last = entries.rpartition(".")[2]
-    one = scopes.fresh_name(
-        source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept"
-    )
-    lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in required(args, "kept"))]
-    return insert_after(source, anchor, ["\n".join(lines)])
-
-
-@kind("detach_in_modules")
-def detach_in_modules(sources: Sources, args: Args) -> list[Edit]:
-    """Detach what the modules of a model keep, wherever below it they stand: one loop behind (or in front of) a
-    statement.
-
-    ``for module in model.modules(): …`` gives each state of these names that has a graph its detached value. Parameters
-    and plain values of the same name have none and are left alone.
-
-    Args:
-        after: the place of the statement behind which it is done.
-        before: in place of it, the statement in front of which it is done.
-        model: the module, as the code there spells it.
-        kept: list of ``[attribute, "tensor" | "dict"]``: what the attribute of such a module holds.
-    """
-    source, anchor, behind = anchored(sources, args)
-    torch = scopes.torch_name(source, anchor)
-    module = scopes.fresh_name(source, "module", "one_module")
-    value = scopes.fresh_name(source, "kept", "kept_value")
-    name = scopes.fresh_name(source, "name", "its_name")
-    lines = [f"for {module} in {required(args, 'model')}.modules():"]
-    graph = f"if {torch.text}.is_tensor({value}) and {value}.grad_fn is not None:"
-    for attribute, sort in required(args, "kept"):
-        if sort == "dict":
-            lines += [
-                f'    for {name}, {value} in getattr({module}, "{attribute}", {{}}).items():',
-                f"        {graph}",
-                f"            {module}.{attribute}[{name}] = {value}.detach()",
-            ]
-        else:
-            lines += [
-                f'    {value} = getattr({module}, "{attribute}", None)',
-                f"    {graph}",
-                f"        {module}.{attribute} = {value}.detach()",
-            ]
-    if len(lines) < 2:
-        raise CannotFix("no carried value was named")
-    text = "\n".join(lines)
-    return [*(insert_after if behind else insert_before)(source, anchor, [text]), *torch.edits]
 
 
 _SEVERAL = frozenset({"unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit"})
@@ -281,9 +208,6 @@ def detach_instead(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
 
     A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
     ``grads = [grad.detach() for grad in grads]``.
-
-    Args:
-        place: the call of ``detach_``; a statement of its own.
     """
     method, target = method_of(owner)
     if method != "detach_" or target is None:
@@ -373,46 +297,7 @@ def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
 
 
-@kind("deepcopy_expression", expression)
-def deepcopy_expression(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Make a copy of what an expression gives: ``net.to(device)`` → ``copy.deepcopy(net.to(device))``.
-
-    Args:
-        place: the expression.
-    """
-    name = scopes.name_for(source, "copy.deepcopy", node)
-    return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
-
-
-@kind("copies_of_entries", expression)
-def copies_of_entries(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Keep copies of parameters in place of themselves: ``list(net.parameters())`` →
-    ``[p.detach().clone() for p in net.parameters()]``.
-
-    Args:
-        place: the list or dictionary, as ``list(…)``, ``dict(…)`` or a comprehension.
-    """
-    entry = entry_of_parameters(node)
-    if entry is None:
-        raise CannotFix("what is kept there is no list or dictionary of a module's parameters")
-    if isinstance(entry, ast.Name):
-        return [write(source, entry, "{it}.detach().clone()", it=entry)]
-    if isinstance(node, ast.Call) and is_name(node.func, "dict"):
-        return [write(source, node, "{name: p.detach().clone() for name, p in {it}}", it=entry)]
-    return [write(source, node, "[p.detach().clone() for p in {it}]", it=entry)]
-
-
-@kind("wrap_in_list", expression)
-def wrap_in_list(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Make a list of what can be gone through only once: ``net.parameters()`` → ``list(net.parameters())``.
-
-    Args:
-        place: the expression.
-    """
-    return [write(source, node, "list({it})", it=node)]
-
-
-@kind("use_instead")
+@kind("use_instead", keeps_numbers=lambda args: bool(args.get("same")))
 def use_instead(sources: Sources, args: Args) -> list[Edit]:
     """Use another value of the same function: ``self.score`` → ``score`` where a loss took the wrong one of two.
 
@@ -421,6 +306,7 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
         inside: whether only those in the expression itself are.
         operand: the name, attribute or item that is read there.
         name: the name that is read instead.
+        same: whether every number stays as it is.
     """
     find = expression if args.get("inside") else statement
     source, node = find(sources, required(args, "place"))

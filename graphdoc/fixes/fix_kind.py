@@ -1,7 +1,8 @@
 """What every kind of fix uses: making itself known, looking up its places, refusing with a reason.
 
 A kind is a function ``(sources, args) -> list[Edit]`` of this package below ``@kind(name)``, or one ``(source, node,
-args) -> list[Edit]`` below ``@kind(name, call)`` where all it changes is the call (expression, statement) at its place.
+args) -> list[Edit]`` below ``@kind(name, call)`` where all it changes is the call (expression, statement) at the
+``place`` of its ``args``. What does not fit is refused: a function of this package then raises ``CannotFix``.
 All positions refer to the text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
 """
 
@@ -63,11 +64,7 @@ class CannotFix(Exception):
 
 
 def place(value: object) -> Place:
-    """A place from args.
-
-    Raises:
-        CannotFix: it names no file and line.
-    """
+    """A place from args."""
     try:
         return Place.of(value)
     except ValueError as e:
@@ -83,11 +80,7 @@ def required(args: Args, name: str) -> Any:
 
 
 def path_in(text: object) -> ast.expr:
-    """A name, attribute or item from args, as the program spells it.
-
-    Raises:
-        CannotFix: it is none.
-    """
+    """A name, attribute or item from args, as the program spells it."""
     node = parse_expression(str(text))
     if node is None or not is_path(node):
         raise CannotFix(f"{text} is no name, attribute or item")
@@ -95,11 +88,7 @@ def path_in(text: object) -> ast.expr:
 
 
 def source_of(sources: Sources, at: Place) -> Source:
-    """The parsed source that a place lies in.
-
-    Raises:
-        CannotFix: the text is not known or does not parse.
-    """
+    """The parsed source that a place lies in."""
     source = sources.get(at.file)
     if source is None:
         raise CannotFix(f"the source of {at.file} is not at hand")

@@ -32,11 +32,7 @@ SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
 def switch_at(
     sources: Sources, at: object, name: str | None
 ) -> tuple[Source, Function | With, ast.expr | ast.withitem]:
-    """The decorator or the item of a ``with`` at a place, or the innermost one of this name around it.
-
-    Raises:
-        CannotFix: there is none.
-    """
+    """The decorator or the item of a ``with`` at a place, or the innermost one of this name around it."""
     source, node, exact = both_at(sources, at)
     for above in (node, *source.node_ancestors(node)):
         if not isinstance(above, Function | With):
@@ -101,11 +97,7 @@ def _switches_to(node: ast.AST, *modes: str) -> bool:
 
 @kind("no_grad_decorator", statement)
 def no_grad_decorator(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
-    """Run a whole function without gradients: ``@torch.no_grad()`` directly above its ``def``.
-
-    Args:
-        place: the function, or anything in it.
-    """
+    """Run a whole function without gradients: ``@torch.no_grad()`` directly above its ``def``."""
     function = node if isinstance(node, Function) else source.node_function(node)
     if function is None:
         raise CannotFix("no function stands around that place")

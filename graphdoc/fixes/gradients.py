@@ -45,9 +45,6 @@ def make_leaf(source: Source, whole: ast.expr, _: Args) -> list[Edit]:
 
     ``torch.randn(3, requires_grad=True) * 0.1`` → ``(torch.randn(3) * 0.1).requires_grad_(True)``;
     ``nn.Parameter(x).to(device)`` → ``nn.Parameter(x.to(device))``.
-
-    Args:
-        place: the whole expression that is bound to the name.
     """
     inner = [n for n in each(whole, ast.Call) if n is not whole and _requires(n)]
     if len(inner) != 1:
@@ -96,25 +93,6 @@ def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
     return insert_before(source, owner, [text])
 
 
-@kind("retain_grad", statement, only_records=True)
-def retain_grad(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
-    """Keep the gradient of a tensor that is no leaf: ``h.retain_grad()`` behind the statement that makes it.
-
-    Args:
-        place: the statement that binds the name, or an expression in it.
-        name: the tensor's name or path.
-    """
-    name = str(required(args, "name"))
-    path_in(name)
-    if isinstance(owner, ast.Return | ast.Raise):
-        raise CannotFix("nothing after that statement is ever reached")
-    text = f"{name}.retain_grad()"
-    block, index = source.node_block(owner)
-    if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:
-        raise CannotFix(f"the gradient of {name} is already kept there")
-    return where_bound(source, owner, [text])
-
-
 @kind("grad_if_any", only_records=True)
 def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
     """Use a gradient only where there is one.
@@ -146,9 +124,6 @@ def grad_of_all(source: Source, node: ast.Call, _: Args) -> list[Edit]:
 
     ``grads = []`` … ``for x in xs: grads.append(torch.autograd.grad(y, x)[0])`` becomes
     ``grads.extend(torch.autograd.grad(y, list(xs)))``; a comprehension becomes ``list(torch.autograd.grad(y, xs))``.
-
-    Args:
-        place: the call of ``torch.autograd.grad`` in the loop or comprehension.
     """
     if last_name(node) != "grad" or len(node.args) < 2:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
@@ -205,9 +180,6 @@ def grad_of_flagged(source: Source, node: ast.Call, _: Args) -> list[Edit]:
 
     ``grads = torch.autograd.grad(y, xs)`` becomes ``asked = list(xs)``, ``grads = torch.autograd.grad(y, [x for x in
     asked if x.requires_grad])``, and behind it each gradient is put back where its input stands.
-
-    Args:
-        place: the call of ``torch.autograd.grad``, whose result a plain assignment takes.
     """
     given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     if last_name(node) != "grad" or given is None:
@@ -238,9 +210,6 @@ def grad_of_whole(source: Source, node: ast.Call, _: Args) -> list[Edit]:
 
     ``torch.autograd.grad(u, x[:, 0:1])[0]`` becomes ``torch.autograd.grad(u, x)[0][:, 0:1]``: the part is a new tensor,
     of which nothing was computed. So is a copy: ``x.clone()`` becomes ``x``.
-
-    Args:
-        place: the call of ``torch.autograd.grad``.
     """
     given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     tensor = given.value if isinstance(given, ast.Subscript) else given

@@ -9,7 +9,7 @@ from graphdoc.fixes.program_slices import assignments, made_of
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_path, parse_expression, plain_names, same
+from graphdoc.source.paths import bare_call, is_path, plain_names, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, scope_of
 
@@ -52,37 +52,6 @@ def _differentiated_by(node: ast.expr) -> list[ast.expr]:
     if given is None or isinstance(given, ast.Starred):
         raise CannotFix("what is differentiated is not written at this call")
     return given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
-
-
-@kind("add_up_rounds")
-def add_up_rounds(sources: Sources, args: Args) -> list[Edit]:
-    """``for …: loss = f(x)`` → ``loss = 0.0`` before the loop, and ``loss = loss + f(x)`` in it.
-
-    Args:
-        place: the assignment, in the body of the loop.
-    """
-    source, node = statement(sources, required(args, "place"))
-    loop = source.node_loop(node)
-    if loop is None or not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-        raise CannotFix("no name is bound in a loop there")
-    name = node.targets[0].id
-    return [*insert_before(source, loop, [f"{name} = 0.0"]), write(source, node.value, f"{name} + {{x}}", x=node.value)]
-
-
-@kind("zero_of_output")
-def zero_of_output(sources: Sources, args: Args) -> list[Edit]:
-    """Start a loss from a zero that has a graph: ``torch.zeros(())`` → ``output.sum() * 0.0``.
-
-    Args:
-        place: the constant.
-        name: the tensor that the zero is built from, or a call that gives one number; it must be known there.
-    """
-    source, node = expression(sources, required(args, "place"))
-    name = str(required(args, "name"))
-    value = parse_expression(name)
-    if value is None or not (is_path(value) or isinstance(value, ast.Call)):
-        raise CannotFix(f"{name} is no name, attribute or call")
-    return [write(source, node, f"{name}.sum() * 0.0" if is_path(value) else f"{name} * 0.0")]
 
 
 _REDUCTIONS = ("mean", "sum")

@@ -52,10 +52,8 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
     found = [statement(sources, p) for p in places]
     source = found[0][0]
     chosen = [node for _, node in found]
-    if args.get("into") is not None:
-        target, owner = _function(sources, args["into"])
-    else:
-        target, owner = _loop(sources, required(args, "loop"))
+    into = args.get("into")
+    target, owner = _around(sources, into if into is not None else required(args, "loop"), into is not None)
     if any(s is not target for s, _ in found):
         raise CannotFix("the statements stand in another file")
     if isinstance(owner, Loop):
@@ -89,11 +87,7 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _drawn(source: Source, chosen: list[ast.stmt], owner: ast.stmt, gone: list[ast.stmt]) -> dict[ast.stmt, ast.Call]:
-    """The statement that takes something for itself, and the call by which it does so: once, where it stands.
-
-    Raises:
-        CannotFix: each iteration would take another one.
-    """
+    """The statement that takes something for itself, and the call by which it does so: once, where it stands."""
     once: dict[ast.stmt, ast.Call] = {}
     for node in chosen:
         if not (taking := another_each_time(node)):
@@ -137,11 +131,7 @@ def _made_from(source: Source, chosen: list[ast.stmt], graphs: frozenset[str]) -
 
 
 def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast.stmt, set[str]]:
-    """The names that each of the chosen binds and the loop binds anew: it carries them from round to round.
-
-    Raises:
-        CannotFix: a statement binds nothing else, or its names cannot be told apart.
-    """
+    """The names that each of the chosen binds and the loop binds anew: it carries them from round to round."""
     anew = set().union(*(changes(s) for s in getattr(loop, "body", ()))) - {n for s in chosen for n in reads(s)}
     out: dict[ast.stmt, set[str]] = {}
     for node in chosen:
@@ -228,20 +218,14 @@ def _header_reads(owner: ast.stmt) -> set[str]:
     return {key(n) for n in each(header, ast.Name, ast.Attribute, ast.Subscript)}
 
 
-def _loop(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
+def _around(sources: Sources, at: object, function: bool) -> tuple[Source, ast.stmt]:
+    """The function or the loop at a place, or around it."""
     source, node = statement(sources, at)
-    loop = node if isinstance(node, Loop) else source.node_loop(node)
-    if loop is None:
-        raise CannotFix("no loop stands around that place")
-    return source, loop
-
-
-def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
-    source, node = statement(sources, at)
-    function = node if isinstance(node, Function) else source.node_function(node)
-    if function is None:
-        raise CannotFix("no function stands around that place")
-    return source, function
+    found = source.node_function(node) if function else source.node_loop(node)
+    found = node if isinstance(node, Function if function else Loop) else found
+    if found is None:
+        raise CannotFix(f"no {'function' if function else 'loop'} stands around that place")
+    return source, found
 
 
 def _check_names(source: Source, node: ast.stmt, owner: Function) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, only, plain_names, targets_of
+from graphdoc.source.paths import is_path, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
@@ -214,7 +214,6 @@ def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Make a symmetric matrix's eigenvalues distinct: ``eigh(a)`` → ``eigh(a + 1e-4 * torch.arange(n).to(a).diag())``.
 
     Args:
-        place: the decomposition.
         jitter: the source of the distance between two elements that are added to the diagonal.
     """
     matrix, owner = operand_of(source, node), source.node_owner(node)
@@ -224,11 +223,8 @@ def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     name = ast.unparse(matrix) if named else fresh_name(source, "matrix", "decomposed")
     torch = torch_name(source, node)
     new = f"{name} + {required(args, 'jitter')} * {torch.text}.arange({name}.shape[-1]).to({name}).diag()"
-    bound = (
-        []
-        if named
-        else insert_before(source, owner, [written(source, f"{name} = {{value}}", value=copied(source, matrix))])
-    )
+    made = written(source, f"{name} = {{value}}", value=copied(source, matrix))
+    bound = [] if named else insert_before(source, owner, [made])
     return [*torch.edits, *bound, write(source, matrix, new)]
 
 
@@ -238,9 +234,6 @@ def log_sum_exp(source: Source, node: ast.expr, _: Args) -> list[Edit]:
 
     ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
     ``s``. The logarithm of the exponential itself is what that was given: ``x``.
-
-    Args:
-        place: the exponential.
     """
     inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
@@ -329,11 +322,7 @@ _COUNTED = ("cross_entropy", "nll_loss")
 
 @kind("mean_of_some", expression)
 def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Let the mean of nothing be zero: ``F.cross_entropy`` over at least one target, any other mean by ``nan_to_num``.
-
-    Args:
-        place: the call that takes the mean.
-    """
+    """Let the mean of nothing be zero: ``F.cross_entropy`` over one target at least, another mean by ``nan_to_num``."""
     if not isinstance(node, ast.Call):
         raise CannotFix("the mean is not taken by a call there")
     if "nan_to_num" in source.segment(node):
@@ -347,28 +336,6 @@ def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
     mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
     return [*set_keyword(source, node, "reduction", '"sum"'), mean]
-
-
-@kind("select_known", statement)
-def select_known(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
-    """Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
-
-    Args:
-        place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
-        side: which side of the difference or product has nan: 0 or 1.
-    """
-    side = args.get("side")
-    for node in each(owner, ast.Call):
-        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or not is_method_call(node):
-            continue
-        for part in each(only(node.args), ast.BinOp):
-            match part:
-                case ast.BinOp(left=ast.Name(), op=ast.Sub() | ast.Mult(), right=ast.Name()) if side in (0, 1):
-                    pair = (part.left, part.right)
-                    known = f"[~{ast.unparse(node.func.value)}.isnan({key(pair[side])})]"
-                    edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
-                    return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
-    raise CannotFix("which elements are to take part cannot be read off the expression")
 
 
 @kind("finite_fill")
@@ -396,59 +363,7 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
 
 
-@kind("spare_empty_rows", expression)
-def spare_empty_rows(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Let a mask leave a row as it is in which it would leave out everything: ``pad`` → ``pad & ~pad.all(-1,
-    keepdim=True)``.
-
-    Args:
-        place: the mask, True where an element is left out.
-    """
-    return [write(source, node, "{mask} & ~{mask}.all(-1, keepdim=True)", mask=node)]
-
-
 def _is_minus_inf(source: Source, node: ast.expr) -> bool:
     """Whether it is ``-torch.inf``, ``float("-inf")`` or the like."""
     infinity = stands_for(source, node.operand) if isinstance(node, ast.UnaryOp) and key(node)[0] == "-" else ""
     return infinity.endswith(".inf") or key(node) in ("float('-inf')", "-float('inf')", "-inf")
-
-
-@kind("ctc_zero_infinity")
-def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
-    """Leave out samples without a path: ``zero_infinity=True`` for ``F.ctc_loss``, or where ``nn.CTCLoss`` is made.
-
-    Args:
-        place: the call of the loss.
-    """
-    source, node = call(sources, required(args, "place"))
-    if last_word(node.func) != "ctc_loss":
-        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if last_word(n.func) == "CTCLoss"]
-        if len(made) != 1:
-            raise CannotFix("the loss is not made in one place")
-        source, node = made[0]
-    edits = set_keyword(source, node, "zero_infinity", "True")
-    if not edits:
-        raise CannotFix("the loss already leaves them out")
-    return edits
-
-
-_NAMES = {
-    "empty": "zeros",
-    "empty_like": "zeros_like",
-    "new_empty": "new_zeros",
-    "Tensor": "zeros",
-    "FloatTensor": "zeros",
-}
-
-
-@kind("zeros_for_empty", call)
-def zeros_for_empty(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Ask for zeros instead of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``.
-
-    Args:
-        place: the call.
-    """
-    function = node.func
-    if not is_attribute(function, *_NAMES):
-        raise CannotFix("what asks for the memory is none of torch's own functions")
-    return [rename(source, function, _NAMES[function.attr])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
+from graphdoc.fixes.aliases import clone_whole, refuse_lost, viewed, written_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, required
 from graphdoc.source.edits import (
     bound,
@@ -92,9 +92,6 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
 
     Every use of the tensor in the loop has to be one whole slice at a distance from the loop's counter that is a
     number, and every write a new slice, or an addition, product or the like to what stood there.
-
-    Raises:
-        CannotFix: the new tensor would be lost: the name stands for a part of something else.
     """
     loop, base = source.node_loop(owner), target.value
     if not isinstance(loop, ast.For) or loop.orelse or not isinstance(base, ast.Name):
@@ -106,7 +103,8 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     if any(isinstance(t, ast.Name) and t.id in (counter, base.id) for s in inside for t in targets_of(s)):
         return []
     slices = _slices(source, loop, base.id, counter)
-    idle = isinstance(owner, ast.AugAssign | ast.Expr) and not _reads_another(slices, target)
+    # Where the loop reads no slice but the one that is written, no step needs what another wrote.
+    idle = isinstance(owner, ast.AugAssign | ast.Expr) and all(same(n.slice, target.slice) for n in slices)
     if idle or len({(s.dim, s.wide) for s in slices.values()}) != 1:
         return []
     rows = fresh_name(source, "rows", "slices")
@@ -188,11 +186,6 @@ def _distance(node: ast.expr | None, counter: str) -> tuple[bool, int] | None:
     return left[0], left[1] + (right[1] if isinstance(node.op, ast.Add) else -right[1])
 
 
-def _reads_another(slices: dict[ast.Subscript, _Slice], target: ast.Subscript) -> bool:
-    """Whether the loop reads a slice other than the one that is written: else no step needs what another wrote."""
-    return any(not same(node.slice, target.slice) for node in slices)
-
-
 def _is_receiver(source: Source, node: ast.Subscript) -> bool:
     """Whether an in-place method is called on this slice."""
     access = source.parents.get(node)
@@ -235,11 +228,7 @@ def _string_key(node: ast.Subscript) -> bool:
 
 
 def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
-    """Refuse where the write is what a function is called for: into its parameter, and nothing is returned.
-
-    Raises:
-        CannotFix: the caller would no longer see the change.
-    """
+    """Refuse where the write is what a function is called for: into its parameter, and nothing is returned."""
     function = source.node_function(at)
     if function is None or not isinstance(target, ast.Name) or target.id not in parameters(function):
         return
@@ -248,11 +237,7 @@ def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
 
 
 def clone_before(source: Source, owner: ast.stmt, text: str, joined: bool = False) -> list[Edit]:
-    """``text = text.clone()`` before a write, or before the first of a run of writes into the same tensor.
-
-    Raises:
-        CannotFix: it is there already, or the name cannot be bound here.
-    """
+    """``text = text.clone()`` before a write, or before the first of a run of writes into the same tensor."""
     root = ast.parse(text, mode="eval").body
     if isinstance(root, ast.Name):
         refuse_for_caller(source, owner, root)
@@ -416,7 +401,7 @@ def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> li
             raise CannotFix("the tensor that is written has no name here")
         return [_without_underscore(source, c) for c in chain]
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return _part(source, owner, root, args.get("base") or _base(source, root), args)
+        return _part(source, owner, root, args.get("base") or _whole(source, root), args)
     text = source.segment(root)
     if whole:
         _refuse(source, owner, root, args)
@@ -479,21 +464,12 @@ def _written_anew(source: Source, owner: ast.stmt, top: ast.Call, name: str, tex
     return [*instead(source, owner, [new]), *(torch.edits if name != "copy_" else ())]
 
 
-def _base(source: Source, root: ast.expr) -> str:
-    """The tensor behind views: ``x`` of ``x[:, 0]``, ``x.view(-1)`` and ``x.data``."""
-    while not isinstance(root, ast.Name):
-        if isinstance(root, ast.Attribute) and root.attr not in ("data", "T", "mT", "real", "imag"):
-            break
-        inner = root.func if isinstance(root, ast.Call) else root
-        if isinstance(root, ast.Call) and not isinstance(inner, ast.Attribute):
-            break
-        deeper = inner.value if isinstance(inner, ast.Attribute | ast.Subscript) else None
-        if deeper is None:
-            break
-        root = deeper
-    if not is_path(root) or is_torchs(source, root):
+def _whole(source: Source, root: ast.expr) -> str:
+    """The tensor of which views are written: ``x`` of ``x[:, 0]``, ``x.view(-1)`` and ``x.data``."""
+    base = viewed(source, root)
+    if base is None or is_torchs(source, base):
         raise CannotFix("the tensor that is written has no name here")
-    return source.segment(root)
+    return source.segment(base)
 
 
 def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:

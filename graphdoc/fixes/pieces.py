@@ -96,11 +96,7 @@ def _statements(loop: ast.For) -> list[ast.stmt]:
 
 
 def _check(source: Source, found: Pieces) -> None:
-    """Every round must give exactly one piece, and nothing may look at the tensor while it is written.
-
-    Raises:
-        CannotFix: that does not hold, or the joined tensor would be lost.
-    """
+    """Every round must give exactly one piece, and nothing may look at the tensor while it is written."""
     loop, base = found.loop, found.base
     inside = _statements(loop)
     if loop.orelse or any(isinstance(s, ast.Break | ast.Continue | ast.Return) for s in inside):
@@ -195,11 +191,7 @@ def _scope(source: Source, node: ast.AST, path: str) -> ast.AST:
 
 
 def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> None:
-    """Refuse where other code reads the attribute: it may want one tensor.
-
-    Raises:
-        CannotFix: an attribute of this name is read outside of the class, on something else than a ``self``.
-    """
+    """Refuse where other code reads the attribute: it may want one tensor."""
     own = set(walked(scope))
     for source in sources:
         for node in each(source.tree, ast.Attribute):
@@ -240,11 +232,7 @@ def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
 
 @kind("drop_full_slice", statement, keeps_numbers=True)
 def drop_full_slice(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
-    """Write without the ``[:]`` that selects everything: ``x[a:b][:] += y`` → ``x[a:b] += y``.
-
-    Args:
-        place: the augmented assignment.
-    """
+    """Write without the ``[:]`` that selects everything: ``x[a:b][:] += y`` → ``x[a:b] += y``."""
     target = owner.target if isinstance(owner, ast.AugAssign) else None
     if not isinstance(target, ast.Subscript) or not is_full(target.slice):
         raise CannotFix("no full slice is written there")

@@ -50,9 +50,6 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
 
     Where the anchor stands deeper than the seeds, in a branch that also holds the ``backward`` call behind it, the
     block goes on in the branch up to its end: what is computed behind the whole of the branch comes too late.
-
-    Raises:
-        CannotFix: they share no block, or a seed stands behind the anchor.
     """
     at: ast.AST = anchor
     while isinstance(at, ast.stmt):
@@ -186,10 +183,6 @@ def check_passed(
 
     ``keepers``, where given, are first names by which a call may reach what they change; ``known`` and ``objects`` as
     in ``opaque_calls``.
-
-    Raises:
-        CannotFix: one of these may leave the block, names one of ``gradients`` (methods, functions, attributes), sets
-            what they use or set, reads what they set, or calls what may do so.
     """
     for node in passed:
         text = ast.unparse(node).split("\n")[0]
@@ -271,11 +264,7 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
 def check_known(
     source: Source, names: Set[str], here: Function | None, there: Function | None, but: Set[str] = frozenset()
 ) -> None:
-    """What is read by these names in one function is the same in another, but for what is bound there on purpose.
-
-    Raises:
-        CannotFix: a name is not known there, or is another variable.
-    """
+    """What is read by these names in one function is the same in another, but for what is bound there on purpose."""
     if here is there:
         return
     around = [there, *source.node_ancestors(there)] if there is not None else []

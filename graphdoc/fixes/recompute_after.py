@@ -111,12 +111,8 @@ class _Reads:
         if not is_read(n):
             return False
         if isinstance(n, ast.Attribute):
-            called = self.source.parents.get(n)
-            return (
-                self.field[0] in ("attribute", "field")
-                and n.attr == self.field[1]
-                and not (isinstance(called, ast.Call) and called.func is n)
-            )
+            of_field = self.field[0] in ("attribute", "field") and n.attr == self.field[1]
+            return of_field and self.source.node_call_of(n) is None
         return self.field[0] == "key" and key(n.slice) == self.field[1]
 
     def _taken_apart(self, node: ast.For | ast.Assign | ast.comprehension) -> list[Edit]:
@@ -140,13 +136,8 @@ class _Reads:
         inside = self.source.parents.get(node) if isinstance(node, ast.comprehension) else node
         area = inside if not many and inside is not None else self.scope
         behind = self.source.span(target)[1]
-        reads = [
-            n
-            for n in each(area, ast.Name)
-            if n.id == names[at]
-            and is_read(n)
-            and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
-        ]
+        found = (n for n in each(area, ast.Name) if n.id == names[at] and is_read(n))
+        reads = [n for n in found if self.source.span(n)[0] > behind or isinstance(node, ast.comprehension)]
         if not isinstance(node, ast.comprehension):
             last = min((self.source.span(s)[1] for s in self._bindings(area, names[at], node)), default=None)
             reads = [n for n in reads if last is None or self.source.span(n)[0] < last]
@@ -158,11 +149,7 @@ class _Reads:
         return [write(self.source, n, text) for n in reads]
 
     def _bindings(self, area: ast.AST, name: str, node: ast.AST) -> list[ast.stmt]:
-        """The statements behind a node that bind a name anew.
-
-        Raises:
-            CannotFix: one of them need not run before what stands behind it.
-        """
+        """The statements behind a node that bind a name anew."""
         behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
         stores = [n for n in each(area, ast.Name) if n.id == name and is_set(n)]
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
@@ -180,11 +167,7 @@ class _Reads:
         return found
 
     def _still_entries(self, area: ast.AST, name: str, node: ast.AST, reads: list[ast.Name]) -> None:
-        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` gives the entries again.
-
-        Raises:
-            CannotFix: it does.
-        """
+        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` still holds them."""
         last = max((self.source.span(n)[0] for n in reads), default=0)
         for one in self._bindings(area, name, node):
             value = one.value if isinstance(one, ast.Assign) else None
@@ -221,11 +204,7 @@ class _Reads:
         return name
 
     def _readable(self, at: ast.AST) -> None:
-        """Refuse where the expression would mean something else.
-
-        Raises:
-            CannotFix: one of its names cannot be read at a node, or is another variable there.
-        """
+        """Refuse where the expression would mean something else."""
         names = plain_names(self.parsed) - {name for name, _ in self.siblings}
         check_known(self.source, names, self.source.node_function(self.stored), self.source.node_function(at))
 

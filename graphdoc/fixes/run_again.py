@@ -24,9 +24,6 @@ def kept_as_drawn(
 ) -> set[ast.stmt]:
     """Those of the statements to be run again that keep what they have drawn: plain numbers, of which something that
     does not run again was made for this loss, as a reward is of an action.
-
-    Raises:
-        CannotFix: what was drawn so carries a graph, or is drawn inside of a function; or a statement does more.
     """
     kept: set[ast.stmt] = set()
     for node in copied:

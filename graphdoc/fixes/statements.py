@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, path_in, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
-from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, written
+from graphdoc.fixes.rewriting import named
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, where_bound
 from graphdoc.source.effects import built_objects, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each, is_within, parsed
+from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
 
@@ -30,27 +32,37 @@ def clears(args: Args) -> bool:
     return str(args.get("statement", "")).endswith(".zero_grad()")
 
 
-@kind("add_statement", statement, only_forgets=only_forgets, clears=clears)
+def _keeps_gradient(args: Args) -> bool:
+    """Whether the statement asks for a gradient that backward computes anyway."""
+    return str(args.get("statement", "")).endswith(".retain_grad()")
+
+
+@kind("add_statement", statement, only_forgets=only_forgets, clears=clears, only_records=_keeps_gradient)
 def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Add a statement beside another one: ``optimizer.step()`` behind ``loss.backward()``.
 
     Args:
         place: the statement beside which it is put.
-        statement: its Python source, one line.
+        statement: its Python source, in which ``{torch.is_tensor}`` is written as the file imports it.
         before: True to put it in front instead of behind.
+        bound: True to put it where what the other one binds is there: of a loop or a ``with`` first in the body.
     """
-    text = str(required(args, "statement"))
-    if len(parsed(text).body) != 1:
+    text, edits = named(source, str(required(args, "statement")), node)
+    before = bool(args.get("before"))
+    tree = parsed(text).body
+    if len(tree) != 1:
         raise CannotFix(f"{text} is not one statement")
-    return (insert_before if args.get("before") else insert_after)(source, node, [text])
+    if not before and isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        raise CannotFix("nothing after that statement is ever reached")
+    block, index = source.node_block(node)
+    beside = block[max(index - 1, 0) : index] if before else block[index + 1 : index + 2]
+    if any(key(s) == key(tree[0]) for s in beside):
+        raise CannotFix(f"`{text}` stands there already")
+    insert = insert_before if before else where_bound if args.get("bound") else insert_after
+    return [*insert(source, node, [text]), *edits]
 
 
-def _did_nothing(args: Args) -> bool:
-    """As who asks for it says: the statement did nothing but raise."""
-    return bool(args.get("refused"))
-
-
-@kind("delete_statement", statement, only_records=_did_nothing)
+@kind("delete_statement", statement, only_records=lambda args: bool(args.get("refused")))
 def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Remove a statement: a repeated backward, ``loss.requires_grad = True``, a forgotten ``set_grad_enabled(False)``.
 
@@ -66,11 +78,7 @@ def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
 _CLEARS = frozenset({"zero_grad", "zero_"})
 
 
-def _same_loss(args: Args) -> bool:
-    return bool(args.get("same_loss"))
-
-
-@kind("move_statement", keeps_loss=_same_loss)
+@kind("move_statement", keeps_loss=lambda args: bool(args.get("same_loss")))
 def move_statement(sources: Sources, args: Args) -> list[Edit]:
     """Move a statement to right behind or before another one of the same block, or of one around its ``with``.
 
@@ -145,57 +153,3 @@ def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:
         if not isinstance(at, ast.With | ast.AsyncWith):
             return False
     return False
-
-
-@kind("reset_accumulator")
-def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
-    """Start an accumulator anew: ``total = 0`` before or behind a statement.
-
-    Args:
-        place: the statement (a loop) before which it is set.
-        after: instead of ``place``: the statement (a step) behind which it is set.
-        name: the accumulator's name or attribute path.
-        value: Python source of the start value, ``"0"`` by default.
-    """
-    after = args.get("after") is not None
-    source, node = statement(sources, args["after"] if after else required(args, "place"))
-    name, value = str(required(args, "name")), str(args.get("value", "0"))
-    path_in(name)
-    text = f"{name} = {value}"
-    if after:
-        return insert_after(source, node, [text])
-    block, index = source.node_block(node)
-    if index and ast.unparse(block[index - 1]) == ast.unparse(ast.parse(text)):
-        raise CannotFix(f"{name} is already set there")
-    return insert_before(source, node, [text])
-
-
-@kind("clear_lists", statement)
-def clear_lists(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
-    """Empty lists behind a statement: ``log_probs.clear()`` and ``rewards.clear()`` behind the step that has used them.
-
-    Args:
-        place: the statement behind which they are emptied.
-        paths: the lists as they are written there.
-    """
-    paths = [str(p) for p in required(args, "paths")]
-    for path in paths:
-        path_in(path)
-    if not paths:
-        raise CannotFix("no list is named")
-    return insert_after(source, node, [f"{path}.clear()" for path in paths])
-
-
-@kind("write_into")
-def write_into(sources: Sources, args: Args) -> list[Edit]:
-    """Write into the tensor that a name stands for, instead of binding the name: ``p = new`` →
-    ``p.detach().copy_(new)``.
-
-    Args:
-        place: the assignment.
-    """
-    source, node = statement(sources, required(args, "place"))
-    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-    if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
-        raise CannotFix("no single name is bound there")
-    return instead(source, node, [written(source, f"{target.id}.detach().copy_({{value}})", value=node.value)])

@@ -256,9 +256,6 @@ def stepping_loop(sources: Sources, args: Args) -> tuple[Source, ast.For, ast.st
     Returns:
         The source, the loop, the step's statement, its optimizer, the backward call, and the statement of the loop's
         body in which that stands.
-
-    Raises:
-        CannotFix: there is no such loop.
     """
     source, step = statement(sources, required(args, "step"))
     other, node = call(sources, required(args, "backward"))

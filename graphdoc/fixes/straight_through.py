@@ -20,11 +20,7 @@ _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 @kind("straight_through", call)
 def straight_through(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``.
-
-    Args:
-        place: the call; what it rounds is its first argument, or what it is a method of.
-    """
+    """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``."""
     name = last_name(node)
     if name not in _FLAT:
         raise CannotFix(f"{name or 'what is called'} is no rounding that is written out")
@@ -49,7 +45,6 @@ def soften_comparison(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Let a yes or no that is counted go over smoothly: ``(p > 0.5).sum()`` → ``torch.sigmoid((p - 0.5) / 0.1).sum()``.
 
     Args:
-        place: the comparison.
         width: the source of the distance over which it goes from no to yes.
     """
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
@@ -71,11 +66,7 @@ def soften_comparison(source: Source, node: ast.expr, args: Args) -> list[Edit]:
 
 @kind("probability_for_decision", expression)
 def probability_for_decision(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``.
-
-    Args:
-        place: the comparison of a probability with a number.
-    """
+    """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``."""
     probability, above = _compared(node)
     top = _as_number(source, node)
     if top is None:

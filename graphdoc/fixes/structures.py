@@ -27,11 +27,7 @@ _KEYS = (("k", "v"), ("key", "value"), ("name", "item"))
 
 
 def converted(structure: Any, text: str, method: str = "detach", depth: int = 0) -> str:
-    """An expression for ``text`` with every tensor in it detached; ``text`` must be able to carry ``.detach()``.
-
-    Raises:
-        CannotFix: the structure cannot be written as one expression.
-    """
+    """An expression for ``text`` with every tensor in it detached; ``text`` must be able to carry ``.detach()``."""
     if structure in ("tensor", "value", None):
         return f"{text}.{method}()" if structure == "tensor" else text
     element = _ELEMENTS[depth]
@@ -128,9 +124,6 @@ def rebinding(
     """Statements that give a path its detached value at a statement, and the imports that they need.
 
     A variable of an enclosing scope cannot be assigned here: it is changed in place; with ``same`` a container is.
-
-    Raises:
-        CannotFix: the path is no assignable name, attribute or item.
     """
     path = with_items(path)
     node = path_in(path)

@@ -35,9 +35,6 @@ def sum_over_loop(
     """``for …: loss = …; loss.backward()`` → a sum that starts before the loop and is differentiated behind it.
 
     What steps behind the backward call in the loop's body gets a loop of its own behind the new call.
-
-    Raises:
-        CannotFix: the loop may end early, reads gradients, or steps in a way that cannot be taken out of it.
     """
     _check(loop, owner)
     loss = node.func.value
@@ -106,11 +103,7 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
 
 
 def in_own_loop(source: Source, loop: ast.For, statements: list[ast.stmt]) -> Text:
-    """Statements that run once more for each round of a loop, in a loop of their own.
-
-    Raises:
-        CannotFix: the loop cannot be gone through a second time.
-    """
+    """Statements that run once more for each round of a loop, in a loop of their own."""
     if not repeatable(source, loop, loop.iter):
         raise CannotFix("what the loop goes through may not give the same a second time")
     header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)

@@ -241,7 +241,8 @@ def _computes_anew(candidate: Candidate) -> bool:
 def _cuts(kind: str, args: Args) -> bool:
     """Whether a remedy takes a value as a constant, in one of its parts at least."""
     parts = [(str(e["kind"]), e["args"]) for e in args.get("edits", ())] if kind == "several" else []
-    return kind.startswith(("detach", "no_grad")) or any(_cuts(k, a) for k, a in parts)
+    cuts = kind.startswith(("detach", "no_grad")) or ".detach" in str(args.get("statement"))
+    return cuts or any(_cuts(k, a) for k, a in parts)
 
 
 def frees(remedy: Remedy) -> bool:

@@ -105,11 +105,8 @@ def try_out(
     if not waiting or any(c.settled for c in tried):
         return _told(further)
     if kept.seconds >= trying.seconds:
-        _leave(
-            waiting,
-            f"not reached: the run took {kept.seconds:.0f} s, and trials may take {trying.seconds:.0f} s "
-            "(--verify-time)",
-        )
+        took, may = f"{kept.seconds:.0f} s", f"{trying.seconds:.0f} s (--verify-time)"
+        _leave(waiting, f"not reached: the run took {took}, and trials may take {may}")
         return further
     try:
         with stoppable() as stop:

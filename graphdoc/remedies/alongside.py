@@ -16,7 +16,7 @@ from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, user_line, where
-from graphdoc.remedies.fix_places import applies, frame_at
+from graphdoc.remedies.fix_places import applies, frame_at, left_open
 from graphdoc.source.paths import words
 from graphdoc.story.wording import listing
 
@@ -72,14 +72,9 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
     question = f"whether {told} {'are' if plural else 'is'} to learn from the loss at {losses} as well, no run tells"
     statements = [f"{n}.zero_grad()" for n in names]
     added = [edit_at("add_statement", call, statement=s, before=True) for s in statements]
-    return Remedy(
-        "several",
-        f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}",
-        "unsafe",
-        f"{remedy.note} {note}{losses} has left.".strip(),
-        {"edits": [*remedy.parts, *added]},
-        "; and ".join(filter(None, (remedy.open, question))),
-    )
+    title = f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}"
+    note = f"{remedy.note} {note}{losses} has left.".strip()
+    return left_open(with_edits(remedy, added, title, note), question)
 
 
 def _leaves_call(remedy: Remedy) -> bool:
@@ -111,6 +106,11 @@ def _serves_others(program: Program, start: tuple[str, int, int]) -> bool:
     return any(f is not None and f.start == start and journal.works_for(e) - own for e, f in frames)
 
 
+def with_edits(remedy: Remedy, edits: list[dict[str, Any]], title: str, note: str) -> Remedy:
+    """The remedy together with further edits."""
+    return Remedy("several", title, "unsafe", note, {"edits": [*remedy.parts, *edits]}, remedy.open)
+
+
 # Taking away what hides an error: ``loss.requires_grad_()`` and its kin, together with the fault that they hide.
 
 
@@ -122,12 +122,7 @@ def with_cover_ups(sources: SourceTexts, as_if: Sign | None, finding: Finding) -
         return finding
     deletions = [edit_at("delete_statement", f) for f in covers]
     both = [
-        replace(
-            r,
-            kind="several",
-            title=f"{r.title}, and drop what hid the error",
-            args={"edits": [{"kind": r.kind, "args": r.args}, *deletions]},
-        )
+        replace(with_edits(r, deletions, f"{r.title}, and drop what hid the error", r.note), safety=r.safety)
         for r in finding.remedies
         if r.safety != "display"
     ]
@@ -149,16 +144,9 @@ def with_flag_dropped(
         if not r.is_complete:
             out.append(r)
             continue
-        out.append(
-            Remedy(
-                "several",
-                f"{r.title}, and drop retain_graph=True",
-                "unsafe",
-                f"{r.note} Each `backward()` then frees the graph that it went through.".strip(),
-                {"edits": [*r.parts, *drops]},
-                r.open,
-            )
-        )
+        title = f"{r.title}, and drop retain_graph=True"
+        note = f"{r.note} Each `backward()` then frees the graph that it went through.".strip()
+        out.append(with_edits(r, drops, title, note))
     return [*out[:5], *remedies[:2]]
 
 

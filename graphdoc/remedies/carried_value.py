@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, Parameter, SourceTexts
 from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import carried_names, expression_values
-from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
+from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, source_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import element_of, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
@@ -42,9 +42,9 @@ from graphdoc.remedies.sum_of_rounds import (
     sum_of_rounds,
     sum_started_anew,
 )
-from graphdoc.source.module import each
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import covers, is_attribute, pairs, targets_of, with_items
-from graphdoc.source.scopes import parameters
+from graphdoc.source.scopes import fresh_name, parameters
 from graphdoc.story.older_graph import aliases, is_entry
 from graphdoc.story.wording import gathered, listing
 
@@ -113,12 +113,9 @@ def _recurrent(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str
 def _each_iteration(program: Program, call: Frame, title: str, texts: list[str]) -> list[Remedy]:
     """These statements behind the step."""
     anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-    return together(
-        [edit_at("add_statement", anchor, statement=text) for text in texts],
-        f"{title} each iteration, after {where(step)}",
-        "unsafe",
-        "Each iteration begins as the first one did; nothing is carried into the next.",
-    )
+    edits = [edit_at("add_statement", anchor, statement=text) for text in texts]
+    note = "Each iteration begins as the first one did; nothing is carried into the next."
+    return together(edits, f"{title} each iteration, after {where(step)}", "unsafe", note)
 
 
 def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
@@ -232,11 +229,8 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
 def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The statement that hands out a value in the loop around a place, and in every round of it."""
     loop = node_loop_of(sources, frame)
-    yielding = [
-        s
-        for s in (loop.body if loop is not None else ())
-        if isinstance(s, ast.Expr | ast.Assign) and isinstance(s.value, ast.Yield)
-    ]
+    body = [s for s in (loop.body if loop is not None else ()) if isinstance(s, ast.Expr | ast.Assign)]
+    yielding = [s for s in body if isinstance(s.value, ast.Yield)]
     return frame_of(sources, frame.file, yielding[-1], frame.function) if yielding else None
 
 
@@ -250,33 +244,54 @@ def detach_in_one_loop(program: Program, reuse: Reuse, call: Frame, anchor: Fram
     """One loop behind a statement, over the modules of a model or the entries of a list; none where a carried value is
     kept by none that the function can name."""
     held = [[h for h in c.holders if program.reaches_in(h, call)] for c in reuse.carries]
-    ways = (("detach_in_modules", _in_modules(program.parameters, held)), ("detach_in_entries", _in_entries(held)))
-    return [
-        Remedy(
-            kind,
-            f"detach {whose} once each iteration, after {where(step)}",
-            "unsafe",
-            stops_there(reuse),
-            {"after": place(anchor), **args},
-        )
-        for kind, (whose, args) in ways
-        if args
-    ]
+    when, note = f"once each iteration, after {where(step)}", stops_there(reuse)
+    out: list[Remedy] = []
+    source = source_at(program.sources, anchor)
+    model, of_modules = _in_modules(program.parameters, held)
+    if of_modules:
+        told = ", ".join(f"`{name}`" for name, _ in of_modules)
+        title = f"detach {told} of the modules of `{model}` {when}"
+        text = over_modules(source, model, of_modules)
+        out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement=text)
+    entries, kept = _in_entries(held)
+    if kept:
+        last = entries.rpartition(".")[2]
+        named = last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry"
+        one = fresh_name(source, named, "kept")
+        lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in kept)]
+        title = f"detach {' and '.join(f'`{k}`' for k in kept)} of each entry of `{entries}` {when}"
+        out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement="\n".join(lines))
+    return out
 
 
-def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
-    """What modules of one model keep, for a title, and as the edit is told."""
+def over_modules(source: Source, model: str, kept: list[tuple[str, str]]) -> str:
+    """A loop that gives each state of these names with a graph its detached value, wherever below a model it stands.
+    Parameters and plain values of the same name have no graph, and are left alone."""
+    module, value = fresh_name(source, "module", "one_module"), fresh_name(source, "kept", "kept_value")
+    name = fresh_name(source, "name", "its_name")
+    lines = [f"for {module} in {model}.modules():"]
+    for attribute, sort in kept:
+        inner, entry = ("    ", f"[{name}]") if sort == "dict" else ("", "")
+        if entry:
+            lines.append(f'    for {name}, {value} in getattr({module}, "{attribute}", {{}}).items():')
+        else:
+            lines.append(f'    {value} = getattr({module}, "{attribute}", None)')
+        lines.append(f"{inner}    if {{torch.is_tensor}}({value}) and {value}.grad_fn is not None:")
+        lines.append(f"{inner}        {module}.{attribute}{entry} = {value}.detach()")
+    return "\n".join(lines)
+
+
+def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, list[tuple[str, str]]]:
+    """One model, and what its modules keep under which names: a tensor, or a dict of some."""
     found = [next((f for h in here if (f := _of_module(parameters, h)) is not None), None) for here in held]
     models = {f[0] if f is not None else "" for f in found}
     if len(models) != 1 or "" in models:
-        return "", {}
-    kept = dict.fromkeys(f[1:] for f in found if f is not None)
-    names, model = ", ".join(f"`{name}`" for name, _ in kept), models.pop()
-    return f"{names} of the modules of `{model}`", {"model": model, "kept": [list(k) for k in kept]}
+        return "", []
+    return models.pop(), list(dict.fromkeys(f[1:] for f in found if f is not None))
 
 
-def _in_entries(held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
-    """The same of the entries of one list, such as the layers of a cache, all of which were seen with each value."""
+def _in_entries(held: list[list[Holder]]) -> tuple[str, list[str]]:
+    """One list, such as the layers of a cache, and what each of its entries keeps: all were seen with each value."""
     found = [[f for h in here if (f := _of_entry(h)) is not None] for here in held]
     lists = {entries for here in found for entries, _, _ in here}
     kept: dict[str, set[int]] = {}
@@ -284,9 +299,8 @@ def _in_entries(held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
         kept.setdefault(attribute, set()).add(index)
     every = set().union(*kept.values())
     if len(lists) != 1 or not all(found) or any(seen != set(range(len(every))) for seen in kept.values()):
-        return "", {}
-    names, entries = " and ".join(f"`{name}`" for name in kept), lists.pop()
-    return f"{names} of each entry of `{entries}`", {"entries": entries, "kept": list(kept)}
+        return "", []
+    return lists.pop(), list(kept)
 
 
 def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
@@ -324,18 +338,12 @@ def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Rem
     """Detach in place in front of each reset; else once each iteration, behind the step."""
     edits = [edit_at("add_statement", r.frame, statement=f"{r.path}.detach_()", before=True) for r in resets]
     shown = ", ".join(f"`{r.path}`" for r in resets[:4])
-    recorded = all(r.node is not None for r in resets)
-    note = (
-        "No gradient came through the reset anyway, so every gradient stays as it was meant."
-        if recorded
-        else "The reset gives it new numbers: no gradient belongs to how the earlier ones were computed."
-    )
+    note = "The reset gives it new numbers: no gradient belongs to how the earlier ones were computed."
+    if all(r.node is not None for r in resets):
+        note = "No gradient came through the reset anyway, so every gradient stays as it was meant."
     title = f"detach {shown} before the reset, at {where(resets[0].frame)}"
     instead = "Gradients stop there; the values are those that the reset gives."
-    return [
-        *together(edits, title, "unsafe", note),
-        *(replace(r, note=instead) for r in behind_step),
-    ]
+    return [*together(edits, title, "unsafe", note), *(replace(r, note=instead) for r in behind_step)]
 
 
 # Ways to keep the numbers of a carried or stored value without its graph.
@@ -496,17 +504,9 @@ def _held_in(program: Program, call: Frame, paths: list[tuple[str, Any]]) -> lis
     """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
     to fail."""
     owners = {_owner(p) for p, _ in paths if "." in p}
-    out: list[tuple[str, Any]] = []
-    for tensor in program.evidence.held_tensors:
-        for h in tensor.holders:
-            if (
-                program.reaches_in(h, call)
-                and h.structure is not None
-                and _owner(h.base) in owners
-                and (h.base, h.structure) not in out
-            ):
-                out.append((h.base, h.structure))
-    return out
+    held = [h for tensor in program.evidence.held_tensors for h in tensor.holders if program.reaches_in(h, call)]
+    found = [(h.base, h.structure) for h in held if h.structure is not None and _owner(h.base) in owners]
+    return [one for i, one in enumerate(found) if one not in found[:i]]
 
 
 def _owner(path: str) -> str:
@@ -532,15 +532,9 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     at = listing(gathered(where(frame_at(edit)) for edit in edits))
     what = "detach the value where it is kept" if len(edits) == 1 else "detach the values where they are kept"
-    return [
-        Remedy(
-            "several",
-            f"{what}, at {at}",
-            "unsafe",
-            "What is kept has no graph any more; the forward pass that computed it stays as it is.",
-            {"edits": edits},
-        )
-    ]
+    title = f"{what}, at {at}"
+    note = "What is kept has no graph any more; the forward pass that computed it stays as it is."
+    return [Remedy("several", title, "unsafe", note, {"edits": edits})]
 
 
 def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> bool:

@@ -37,7 +37,7 @@ from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a
 from graphdoc.remedies.fix_places import frame_at, one_a_statement
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_name, is_read, key, pairs
+from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
 from graphdoc.story.older_graph import earlier_uses
 from graphdoc.story.wording import folded, listing
 
@@ -110,14 +110,14 @@ def _where_computed(program: Program, computed: list[tuple[Carried, Frame, Any]]
     if at_making := each_once([_where_made(program, *one) for one in computed]):
         chains = [(_below_the_call(program.failing, c.making), frame) for c, frame, _ in computed]
         left = open_at_loop([loop for chain, frame in chains for loop in within_a_loop(sources, chain, frame)])
-        are = "it is" if len(at_making) == 1 else "they are"
-        title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
+        value, are = ("value", "it is") if len(at_making) == 1 else ("values", "they are")
+        title = f"detach the {value} where {are} computed, at {_places(at_making)}"
         out += [replace(r, open=left) for r in together(at_making, title, "unsafe", whole)]
     if blocks := each_once(
         [edit_at("no_grad_block", f) for _, f, _ in computed if not trains_below(sources, events, f)]
     ):
         whole = f"{whole} The operations that compute it are not recorded at all."
-        title = f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}"
+        title = f"compute the value{'s' * (len(blocks) > 1)} under torch.no_grad(), at {_places(blocks)}"
         out += together(blocks, title, "unsafe", whole)
     return out
 
@@ -154,11 +154,9 @@ def _made_constant(fresh: list[str], carries: list[Carried], note: str) -> str:
     if OF_THIS_LOSS not in note:
         return note
     behind = folded({name for c in carries for name in c.behind}, beside=fresh)
-    whose = (
-        f"no gradient reaches {behind} through it"
-        if behind
-        else "nothing that it was computed from gets gradient through it"
-    )
+    whose = "nothing that it was computed from gets gradient through it"
+    if behind:
+        whose = f"no gradient reaches {behind} through it"
     return f"It becomes a constant for every loss that uses it: {whose}."
 
 
@@ -169,10 +167,6 @@ def _where_made(program: Program, c: Carried, frame: Frame, structure: Any) -> d
     if isinstance(structure, dict) and "tuple" in structure and 0 < len(taken) < len(bound):
         return edit_at("detach_assigned", frame, targets=[[n, "tensor"] for n in taken])
     return edit_at("detach_expression", frame, structure=structure)
-
-
-def _values(edits: list[dict[str, Any]]) -> str:
-    return "the value" if len(edits) == 1 else "the values"
 
 
 def _places(edits: list[dict[str, Any]]) -> str:
@@ -383,13 +377,8 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     if len(bound) != 1 or bound[0] not in scope.body or bound[0].lineno >= used.lineno:
         return ""
     fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
-    kept = [
-        value
-        for s in each(tree(sources, frame.file), ast.Assign)
-        if not (scope.lineno <= s.lineno <= (scope.end_lineno or s.lineno))
-        for t, value in pairs(s)
-        if ast.unparse(t) == path
-    ]
+    elsewhere = [s for s in each(tree(sources, frame.file), ast.Assign) if not covers(scope, s.lineno)]
+    kept = [value for s in elsewhere for t, value in pairs(s) if ast.unparse(t) == path]
     return name if kept and all(_same_call(fresh, value) for value in kept) else ""
 
 
@@ -470,15 +459,11 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
     for c in reuse.values[:1]:
         updating = _pass_alone(c)
         for frame in c.making:
-            if (
-                frame.function == "<module>"
-                or frame.function.endswith("__init__")
-                or in_training(program.evidence.events, frame)
-            ):
+            builds = frame.function == "<module>" or frame.function.endswith("__init__")
+            if builds or in_training(program.evidence.events, frame):
                 continue
-            if calls_into(program.sources, updating, frame.function) or _runs_in(
-                program.evidence.folded, updating, frame
-            ):
+            called = calls_into(program.sources, updating, frame.function)
+            if called or _runs_in(program.evidence.folded, updating, frame):
                 continue
             title = f"fill the store without gradients: @torch.no_grad() on {frame.function}"
             note = f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
@@ -52,7 +52,7 @@ def emptied_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     """
     for frame, paths in _grown(program, reuse):
         anchor, step = behind_the_step(program.sources, program.evidence.events, frame)
-        return [] if step is frame else [_remedy(paths, anchor, step)]  # without a step what is called is no update
+        return [] if step is frame else _emptied(paths, anchor, step)  # without a step what is called is no update
     return []
 
 
@@ -81,15 +81,10 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
         yield frame, [read, *dict.fromkeys(p for p in others if _only_grows(program.sources, p))]
 
 
-def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:
-    named = " and ".join(f"`{p}`" for p in paths)
-    return Remedy(
-        "clear_lists",
-        f"empty {named} once each update, after the optimizer step at {where(step)}",
-        "unsafe",
-        "Each update then uses only what was stored since the update before.",
-        {"place": place(anchor), "paths": paths},
-    )
+def _emptied(paths: list[str], anchor: Frame, step: Frame) -> list[Remedy]:
+    title = f"empty {' and '.join(f'`{p}`' for p in paths)} once each update, after the optimizer step at {where(step)}"
+    edits = [edit_at("add_statement", anchor, statement=f"{p}.clear()") for p in paths]
+    return together(edits, title, "unsafe", "Each update then uses only what was stored since the update before.")
 
 
 def _lists_read(scope: ast.AST) -> Iterator[str]:
@@ -290,17 +285,8 @@ def _together(node: ast.AST) -> ast.AST:
 
 def _blocks_around(scope: ast.AST, statement: ast.stmt) -> list[list[ast.stmt]]:
     """The block that a statement stands in, and those around it, as far as to its scope."""
-    out: list[list[ast.stmt]] = []
-
-    def look(node: ast.AST) -> bool:
-        for block in blocks_of(node):
-            if any(s is statement or look(s) for s in block):
-                out.append(block)
-                return True
-        return False
-
-    look(scope)
-    return out
+    blocks = [block for node in walked(scope) for block in blocks_of(node)]
+    return [block for block in reversed(blocks) if any(is_within(statement, s) for s in block)]
 
 
 def filled_beside(scope: ast.AST, statement: ast.stmt) -> list[_Kept]:
@@ -391,11 +377,8 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     scope = scope_at(sources, frame)
     if value is None:
         return None
-    kept = [
-        replace(k, text=ast.unparse(given_to[k.text]), line=frame.line)
-        for k in filled_beside(method, put)
-        if k.text in given_to
-    ]
+    beside = [k for k in filled_beside(method, put) if k.text in given_to]
+    kept = [replace(k, text=ast.unparse(given_to[k.text]), line=frame.line) for k in beside]
     recipe = computed_from(scope, statement, value, kept, entry, frame)
     return (recipe, frame) if recipe is not None else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, remedy_at
 from graphdoc.model import Safety
-from graphdoc.program.bindings import source_at, statement_at
+from graphdoc.program.bindings import call_at, source_at, statement_at, text_of
 from graphdoc.program.spans import place, where
 from graphdoc.source.edits import spot
 from graphdoc.source.module import Source
@@ -60,6 +60,13 @@ def flag_set(
     """A flag of a call set to True; ``title`` lacks the place."""
     args = {"place": place(call), "name": flag, "value": "True"}
     return Remedy("set_keyword", f"{title} at {where(call)}", safety, note, args, left)
+
+
+def through_wrapper(sources: SourceTexts, frame: Frame, wrapper: str, safety: Safety, note: str) -> tuple[Remedy, ...]:
+    """The call at a place made of what wraps the module that it calls: ``model.module(x)`` → ``model(x)``."""
+    call = call_at(sources, frame)
+    args = {"operand": text_of(call.func) if call is not None else "", "name": wrapper, "inside": True}
+    return remedy_at(frame, "use_instead", f"call `{wrapper}` itself", safety, note, **args)
 
 
 def listed_lines(frames: Sequence[Frame]) -> str:

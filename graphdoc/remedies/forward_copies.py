@@ -48,13 +48,10 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
-    return together(
-        edits,
-        f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
-        "unsafe",
-        "The gradient is that of the weights of the forward, and flows through the clones into the parameters and "
-        "everything below. It costs a copy of them.",
-    )
+    title = f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters"
+    note = "The gradient is that of the weights of the forward, and flows through the clones into the parameters and "
+    note += "everything below. It costs a copy of them."
+    return together(edits, title, "unsafe", note)
 
 
 def _clone_edit(
@@ -91,16 +88,14 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
     constants = _of_whole_statements(program.sources, at.forwards, _foreign(program, found, at))
     if not constants:
         return []
-    remedy = again_behind(
-        [*constants, *(f for f in at.forwards if f not in constants)],
-        at.write,
-        at.backward,
-        f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, after "
-        f"{where(at.write)}",
+    behind = f"after {where(at.write)}"
+    title = f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, {behind}"
+    note = (
         "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
-        "The rest is computed with the updated weights.",
-        constants,
     )
+    note += "The rest is computed with the updated weights."
+    every = [*constants, *(f for f in at.forwards if f not in constants)]
+    remedy = again_behind(every, at.write, at.backward, title, note, constants)
     return [remedy] if applies(program.sources, remedy) else []
 
 
@@ -115,12 +110,7 @@ def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
     foreign = [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
     # What a statement gives besides may be what the loss learns from.
     left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]
-    return [f for f, names in left if (_gives_one(program.sources, f) if names is None else names & trained)]
-
-
-def _gives_one(sources: SourceTexts, line: Frame) -> bool:
-    """Whether a statement binds one name."""
-    return len(bound_names(sources, line)) == 1
+    return [f for f, names in left if (len(bound_names(program.sources, f)) == 1 if names is None else names & trained)]
 
 
 def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreign: list[Frame]) -> list[Frame]:
@@ -204,12 +194,9 @@ class _Function:
             return None
         name = _bound(made[0])
         loads = plain_names(self.node or self.source.tree, ast.Load)
-        twins = [
-            s
-            for s in self.every
-            if self.after < s.lineno < self.call.lineno and _bound(s) not in {"", name, *loads}
-            if _value(s) == _value(made[0]) and self._always_runs(s) and self._same(made[0], s)
-        ]
+        later = [s for s in self.every if self.after < s.lineno < self.call.lineno and _value(s) == _value(made[0])]
+        unread = [s for s in later if _bound(s) not in {"", name, *loads}]
+        twins = [s for s in unread if self._always_runs(s) and self._same(made[0], s)]
         return (name, _bound(twins[0]), twins[0]) if len(twins) == 1 else None
 
     def _always_runs(self, statement: ast.stmt) -> bool:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
-from graphdoc.finding import Remedy, remedy_at
-from graphdoc.fixes.conversions import MAKERS, SIZED
+from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Unset, Why
 from graphdoc.program.bindings import call_at, made_of, source_at, text_of
@@ -23,7 +22,7 @@ from graphdoc.remedies.fix_places import to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import each, is_method_call, receiver_of, walked
-from graphdoc.source.paths import is_name, last_word
+from graphdoc.source.paths import is_name, last_word, only
 from graphdoc.source.places import Place
 
 # One number of a loss with several elements: their mean, or their sum; and whether they have their weights already.
@@ -38,43 +37,22 @@ def reduced(
     (``inner``). ``output`` is what is differentiated, as it is written, ``name`` its name where it has one, ``op`` the
     node of the operation that made it."""
     if inner:
-        return remedy_at(
-            frame,
-            "reduce_loss",
-            "Differentiate the sum of the elements",
-            "unsafe",
-            "Where each element depends on its own row of the input alone, the gradient of the sum holds the "
-            "derivative of each.",
-            method="sum",
-        )
+        title = "Differentiate the sum of the elements"
+        note = "Where each element depends on its own row of the input alone, the gradient of the sum holds the "
+        note += "derivative of each."
+        return remedy_at(frame, "reduce_loss", title, "unsafe", note, method="sum")
     equal = "Every element counts equally, zeros too, and the step does not grow with their number."
     computed = _read_on(sources, frame, name)
-    left = (
-        "whether the elements are to be averaged or added up, no run tells"
-        if op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
-        else ""
-    )
-    ways = (
-        *remedy_at(
-            frame if _read_as_number(sources, frame, name) else None,
-            "add_statement",
-            f"Average `{name}` before the backward, for what reads it as a number as well",
-            "unsafe",
-            equal,
-            statement=f"{name} = {name}.mean()",
-            before=True,
-        ),
-        *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),
-        *remedy_at(
-            computed,
-            "reduce_loss",
-            f"Average the loss where it is computed, at {where(computed)}" if computed is not None else "",
-            "unsafe",
-            f"{equal} What reads `{name}` later reads the mean.",
-            method="mean",
-        ),
-    )
-    return tuple(replace(r, open=left) for r in ways)
+    weighed = op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
+    left = "whether the elements are to be averaged or added up, no run tells" * weighed
+    number, mean = frame if _read_as_number(sources, frame, name) else None, f"{name} = {name}.mean()"
+    title = f"Average `{name}` before the backward, for what reads it as a number as well"
+    first = remedy_at(number, "add_statement", title, "unsafe", equal, statement=mean, before=True)
+    second = remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean")
+    title = f"Average the loss where it is computed, at {where(computed)}" if computed is not None else ""
+    note = f"{equal} What reads `{name}` later reads the mean."
+    last = remedy_at(computed, "reduce_loss", title, "unsafe", note, method="mean")
+    return tuple(replace(r, open=left) for r in (*first, *second, *last))
 
 
 def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
@@ -128,6 +106,9 @@ def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | No
 
 _DEEPEST = 4
 """Names and operators from the weights back to the one call that makes them."""
+_NUMBERED = ("Tensor", "FloatTensor", "tensor")
+"""``torch.Tensor`` and ``torch.FloatTensor`` make numbers of the default type of a list; ``torch.tensor`` keeps its."""
+_SIZED = ("ones", "zeros")
 
 
 def maker(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> tuple[Frame, ast.Call] | None:
@@ -137,14 +118,24 @@ def maker(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> 
     return next(iter(calls.values())) if len(calls) == 1 and all(call is not None for _, call in made) else None
 
 
-def as_number(made: tuple[Frame, ast.Call] | None) -> tuple[Remedy, ...]:
+def as_number(sources: SourceTexts, made: tuple[Frame, ast.Call] | None) -> tuple[Remedy, ...]:
     """The weights made without a dimension where they are made with one."""
-    if made is None:
+    given = only(made[1].args) if made is not None else None
+    if made is None or given is None:
         return ()
     at, call = made
+    maker = last_word(call.func)
+    number = _number(given.elts[0]) if isinstance(given, ast.List) and len(given.elts) == 1 else None
+    if number is None and maker not in (*_SIZED, "tensor"):
+        return ()
+    pair = ["1", "()"] if maker in _SIZED else ["[{n}]", "{n}"] if maker == "tensor" else ["[{_}]", repr(number)]
+    edits = [edit_at("rewrite", bindings.frame_of(sources, at.file, given), pairs=[pair])]
+    if maker not in (*_SIZED, "tensor"):
+        torch = bindings.text_of(call.func).removesuffix(maker)
+        edits.append(edit_at("use_instead", at, operand=f"{torch}{maker}", name=f"{torch}tensor", inside=True))
     note = "The number stays; it has no dimension, as what it weighs. What else reads the tensor of "
     note += f"`{bindings.text_of(call)}` gets a number, too."
-    return remedy_at(at, "number_for_one", f"Make it a number without a dimension, at {where(at)}", "unsafe", note)
+    return tuple(together(edits, f"Make it a number without a dimension, at {where(at)}", "unsafe", note))
 
 
 def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> list[tuple[Frame, ast.Call | None]]:
@@ -163,7 +154,7 @@ def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> 
     if isinstance(value, ast.BinOp):
         sides = [s for s in (value.left, value.right) if _number(s) is None]
         return _makers(sources, frame, sides[0], depth + 1) if len(sides) == 1 else unknown
-    if last_word(value.func) in MAKERS | SIZED:
+    if last_word(value.func) in (*_NUMBERED, *_SIZED):
         return [(bindings.frame_of(sources, frame.file, value, frame.function), value)]
     inner = receiver_of(value)
     moved = last_word(value.func) in ("to", "cuda", "cpu", "float", "double", "type")
@@ -200,16 +191,9 @@ def fitted_gradient(raised: Raised | None, returns: Sequence[Frame]) -> tuple[Re
         steps = ["t()"]
     if not steps:
         return ()
-    return remedy_at(
-        returns[0],
-        "fit_gradient",
-        f"return the gradient in the shape of its input, {list(wanted)} for {list(got)}, at {where(returns[0])}",
-        "unsafe",
-        "The numbers stay as they are computed; whether they are right, `torch.autograd.gradcheck()` can tell.",
-        index=int(index),
-        steps=steps,
-        product=product,
-    )
+    title = f"return the gradient in the shape of its input, {list(wanted)} for {list(got)}, at {where(returns[0])}"
+    note = "The numbers stay as they are computed; whether they are right, `torch.autograd.gradcheck()` can tell."
+    return remedy_at(returns[0], "fit_gradient", title, "unsafe", note, index=int(index), steps=steps, product=product)
 
 
 def _sizes(text: str) -> tuple[int, ...] | None:
@@ -265,27 +249,18 @@ def returned_gradients(found: Returned, no_tensor: int = -1) -> tuple[Remedy, ..
     new = [*fits.values] if fits is not None else []
     if fits is not None and (listed or new[: len(written)] != written or {*new[len(written) :]} - {"None"}):
         told = ", ".join(fits.values)
-        asked = remedy_at(
-            found.place,
-            "return_values",
-            f"return `{told}`, a value for each input of forward",
-            "unsafe",
-            "Each input gets the gradient that is computed for it; whether the formulas are right, "
-            "`torch.autograd.gradcheck()` can tell.",
-            values=list(fits.values),
-        )
+        title = f"return `{told}`, a value for each input of forward"
+        note = "Each input gets the gradient that is computed for it; whether the formulas are right, "
+        note += "`torch.autograd.gradcheck()` can tell."
+        asked = remedy_at(found.place, "return_values", title, "unsafe", note, values=list(fits.values))
         left = _open(found.inputs, fits) if [*fits.values] != written else ""
         return tuple(replace(r, open=left) for r in asked)
     untold = any(v == "None" and i < len(found.needs) and found.needs[i] for i, v in enumerate(written))
     if 0 <= no_tensor < len(values) and not listed and not untold:
-        return remedy_at(
-            found.place,
-            "return_values",
-            f"return None for {_named(found.inputs, no_tensor)}",
-            "safe",
-            "It is no tensor, and there is no gradient to return for it.",
-            values=[*written[:no_tensor], "None", *written[no_tensor + 1 :]],
-        )
+        title = f"return None for {_named(found.inputs, no_tensor)}"
+        note = "It is no tensor, and there is no gradient to return for it."
+        written[no_tensor] = "None"
+        return remedy_at(found.place, "return_values", title, "safe", note, values=written)
     return ()
 
 
@@ -320,29 +295,17 @@ def padded(found: Returned) -> tuple[Remedy, ...]:
         note = (
             f"{told[0].upper()}{told[1:]} {verb} no tensor in any call of this run, so there is no gradient to return."
         )
-    return remedy_at(
-        found.place,
-        "pad_return",
-        f"Return None for {told}",
-        "safe" if plain else "unsafe",
-        note,
-        count=expected,
-    )
+    title = f"Return None for {told}"
+    return remedy_at(found.place, "pad_return", title, "safe" if plain else "unsafe", note, count=expected)
 
 
 def _opened(found: Returned, wanting: set[int]) -> tuple[Remedy, ...]:
     """A place for each gradient that backward does not compute, though its input is to learn."""
     gradients, left = open_gradients(found.inputs, set(range(len(found.inputs))) - wanting, wanting)
     told = " and ".join(f"`{found.inputs[i]}`" for i in sorted(wanting))
-    return to_finish(
-        found.place,
-        "pad_return",
-        f"return the gradient with respect to {told} as well, which only you know",
-        "`None` in its place would end the error, and no gradient would reach it.",
-        left,
-        count=len(gradients),
-        values=gradients,
-    )
+    title = f"return the gradient with respect to {told} as well, which only you know"
+    note = "`None` in its place would end the error, and no gradient would reach it."
+    return to_finish(found.place, "pad_return", title, note, left, count=len(gradients), values=gradients)
 
 
 # What mends a custom Function of the old style, which is called as an object.
@@ -388,30 +351,20 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
     if not inside:
         return ()
-    same = remedy_at(
-        frame if _reparametrised(inside) else None,
-        "rsample",
-        "Draw with `rsample()`, which lets gradients through",
-        "unsafe",
+    title = "Draw with `rsample()`, which lets gradients through"
+    note = (
         "The draw is the same number, written as a function of the distribution's parameters: gradients flow through "
-        "it into them.",
     )
+    note += "it into them."
+    same = remedy_at(frame if _reparametrised(inside) else None, "rsample", title, "unsafe", note)
     loss = program.raised_at
     if loss is None:
         return same
-    return (
-        *same,
-        *remedy_at(
-            frame,
-            "log_prob_surrogate",
-            "Weigh the loss by the log-probability of the draw",
-            "unsafe",
-            "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
-            "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
-            loss=place(loss),
-            summed=_summed(program.sources, program.evidence.extras, frame, loss, inside),
-        ),
-    )
+    title = "Weigh the loss by the log-probability of the draw"
+    note = "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
+    note += "means nothing any more. Subtracting a baseline from the reward makes it less noisy."
+    args = {"loss": place(loss), "summed": _summed(program.sources, program.evidence.extras, frame, loss, inside)}
+    return (*same, *remedy_at(frame, "log_prob_surrogate", title, "unsafe", note, **args))
 
 
 def is_scored(sources: SourceTexts, cut: Cut) -> bool:

@@ -241,15 +241,10 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
         lines = ", ".join(where(f) for f in places[:3])
-        return tuple(
-            together(
-                [edit_at("join_pieces", f) for f in places],
-                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
-                "unsafe",
-                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
-                "write would have changed.",
-            )
-        )
+        title = f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}"
+        note = "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
+        note += "write would have changed."
+        return tuple(together([edit_at("join_pieces", f) for f in places], title, "unsafe", note))
     unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
     if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
         # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.
@@ -333,15 +328,10 @@ def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
 def hook_remedies(registered: list[Frame]) -> tuple[Remedy, ...]:
     """Write before the layer computes, or once the step is made."""
     lines = ", ".join(dict.fromkeys(where(f) for f in registered[:3]))
-    return (
-        Remedy(
-            "write_outside_hook",
-            f"Register it with `register_forward_pre_hook` at {lines}, or write after `optimizer.step()`",
-            "display",
-            "A pre-hook writes before the layer computes; after the step nothing writes until the next pass. Either "
-            "way backward finds the values that its forward used.",
-        ),
-    )
+    title = f"Register it with `register_forward_pre_hook` at {lines}, or write after `optimizer.step()`"
+    note = "A pre-hook writes before the layer computes; after the step nothing writes until the next pass. Either "
+    note += "way backward finds the values that its forward used."
+    return (Remedy("write_outside_hook", title, "display", note),)
 
 
 # A write into what an earlier graph needs, put behind the backward call that needs it.
@@ -363,12 +353,7 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
         whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
     if whole is None or backward is None or anchor is None or anchor == index:
         return []
-    return [
-        Remedy(
-            "move_statement",
-            f"move the write at {where(at.write)} after the backward call at {where(at.backward)}",
-            "unsafe",
-            "The loss is differentiated with the values of its own forward; the write takes place right after.",
-            {"place": vars(source.place(whole)), "after": vars(source.place(block[anchor])), "same_loss": True},
-        )
-    ]
+    title = f"move the write at {where(at.write)} after the backward call at {where(at.backward)}"
+    note = "The loss is differentiated with the values of its own forward; the write takes place right after."
+    args = {"place": vars(source.place(whole)), "after": vars(source.place(block[anchor])), "same_loss": True}
+    return [Remedy("move_statement", title, "unsafe", note, args)]

@@ -37,15 +37,9 @@ def without_cache(reuse: Reuse) -> list[Remedy]:
     first = next(iter(found.values()))
     edits = [edit_at("set_keyword", s.call, name=s.name, value="False") for s in found.values()]
     shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
-    return [
-        Remedy(
-            "several",
-            f"leave out the cache: {first.name}=False, at {shown}",
-            "unsafe",
-            "Each pass computes it from the weights of now.",
-            {"edits": edits},
-        )
-    ]
+    title = f"leave out the cache: {first.name}=False, at {shown}"
+    note = "Each pass computes it from the weights of now."
+    return [Remedy("several", title, "unsafe", note, {"edits": edits})]
 
 
 def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -65,14 +59,9 @@ def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
     call = user_line(reuse.failing)
     around = node_loop_of(program.sources, call) if call is not None else None
     when = "in each iteration, before the value is computed" if around is not None else "before it is computed again"
-    return [
-        Remedy(
-            "clear_what_is_kept",
-            f"call `{found.get('call')}` {when}: {told} then clears `{found.get('kept')}` ({path}:{found.get('line')})",
-            "display",
-            "What is kept there is of an earlier iteration; cleared, it is computed with the weights of now.",
-        )
-    ]
+    title = f"call `{found.get('call')}` {when}: {told} then clears `{found.get('kept')}` ({path}:{found.get('line')})"
+    note = "What is kept there is of an earlier iteration; cleared, it is computed with the weights of now."
+    return [Remedy("clear_what_is_kept", title, "display", note)]
 
 
 def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> bool:
@@ -155,30 +144,16 @@ def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str
     """The non-reentrant form where the feature is switched on; the package's own way to let the inputs have grad."""
     at = where(switch.call)
     if feature is None:
-        return [
-            Remedy(
-                "non_reentrant",
-                f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}",
-                "display",
-                "The same values, and the gradients that a call without checkpoint gives.",
-            )
-        ]
-    return [
-        Remedy(
-            "set_keyword",
-            f"Pass {feature.keyword}={feature.value}, at {at}",
-            "safe",
-            "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
-            "checkpoint gives.",
-            {"place": place(switch.call), "name": feature.keyword, "value": feature.value},
-        ),
-        Remedy(
-            "require_input_grads",
-            f"Call {feature.instead} before the training, if the reentrant form has to stay",
-            "display",
-            "What goes into the first layer then requires gradients, so that the checkpoint records it.",
-        ),
-    ]
+        title = f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}"
+        note = "The same values, and the gradients that a call without checkpoint gives."
+        return [Remedy("non_reentrant", title, "display", note)]
+    title = f"Pass {feature.keyword}={feature.value}, at {at}"
+    note = "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
+    note += "checkpoint gives."
+    told = f"Call {feature.instead} before the training, if the reentrant form has to stay"
+    why = "What goes into the first layer then requires gradients, so that the checkpoint records it."
+    args = {"place": place(switch.call), "name": feature.keyword, "value": feature.value}
+    return [Remedy("set_keyword", title, "safe", note, args), Remedy("require_input_grads", told, "display", why)]
 
 
 # A package's function that writes into a tensor which it was only shown: it is handed a copy.
@@ -204,15 +179,10 @@ def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overw
     shown = [a for a in (*call.args, *(k.value for k in call.keywords)) if _leads_to(a, name)]
     if len(shown) != 1:
         return []
-    return [
-        Remedy(
-            "clone_expression",
-            f"hand `{callee}` a copy of `{name}`, at {where(frame)}",
-            "unsafe",
-            f"It then writes into the copy: `{name}` keeps its values, which the write has changed.",
-            {"place": place(frame_of(sources, frame.file, shown[0], frame.function))},
-        )
-    ]
+    title = f"hand `{callee}` a copy of `{name}`, at {where(frame)}"
+    note = f"It then writes into the copy: `{name}` keeps its values, which the write has changed."
+    args = {"place": place(frame_of(sources, frame.file, shown[0], frame.function))}
+    return [Remedy("clone_expression", title, "unsafe", note, args)]
 
 
 def _leads_to(node: ast.expr, name: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, SourceTexts
-from graphdoc.finding import Remedy, edit_at, remedy_at, together
+from graphdoc.finding import LIST, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
@@ -48,14 +48,9 @@ def unfreeze(program: Program, freezing: list[Frame], seen: Sequence[Frame] = ()
     ``seen``: the user's frames as the flag was taken away."""
     arm = _other_arm(program.sources, freezing)
     if arm is not None:
-        return remedy_at(
-            arm,
-            "set_flag",
-            f"Leave the others trainable, at {where(arm)}",
-            "unsafe",
-            "Both branches freeze, so the condition decides nothing: only what it names stays frozen then.",
-            value="True",
-        )
+        title = f"Leave the others trainable, at {where(arm)}"
+        note = "Both branches freeze, so the condition decides nothing: only what it names stays frozen then."
+        return remedy_at(arm, "rewrite", title, "unsafe", note, pairs=[["{flag} = {_}", "{flag} = True"]])
     frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
     holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
     making = made(program.sources, holders[0]) if len(holders) == 1 else None
@@ -81,15 +76,12 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         note = f"This unfreezes what was replaced, and nothing else that lies in `{module}`."
         title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
         return tuple(together(edits, title, "unsafe", note))
-    whole = remedy_at(
-        making.frame(sources),
-        "add_statement",
-        f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
-        "unsafe",
-        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it.",
-        statement=f"{module}.requires_grad_(True)",
-        before=True,
+    title = f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given"
+    note = (
+        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it."
     )
+    at, text = making.frame(sources), f"{module}.requires_grad_(True)"
+    whole = remedy_at(at, "add_statement", title, "unsafe", note, statement=text, before=True)
     left = f"whether all of `{module}` is to learn, which the program freezes and hands to its optimizer, no run tells"
     return tuple(replace(r, open=left) for r in whole)
 
@@ -148,7 +140,7 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
             found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
     why, note = "the first loop uses the generator up", "The second loop then runs over the parameters too."
     titles = ((f, f"make a list of the parameters at {where(f)}: {why}") for f in found)
-    return tuple(r for f, title in titles for r in remedy_at(f, "wrap_in_list", title, "unsafe", note))
+    return tuple(r for f, title in titles for r in remedy_at(f, "rewrite", title, "unsafe", note, pairs=LIST))
 
 
 def _generators(scope: ast.AST) -> list[ast.Call]:
@@ -159,9 +151,6 @@ def _generators(scope: ast.AST) -> list[ast.Call]:
     for node in inside:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bound.setdefault(node.targets[0].id, []).append(node.value)
-    return [
-        values[0]
-        for name, values in bound.items()
-        if len(values) == 1 and loops.count(name) > 1
-        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in ITERATORS
-    ]
+    twice = [values[0] for name, values in bound.items() if len(values) == 1 and loops.count(name) > 1]
+    calls = [value for value in twice if isinstance(value, ast.Call)]
+    return [c for c in calls if bindings.dotted(c.func).rpartition(".")[2] in ITERATORS]

@@ -68,16 +68,10 @@ def _registered(sources: SourceTexts, file: str, operator: ast.FunctionDef) -> t
     values, left = open_gradients(names, plain, single)
     if not left:
         return ()  # its schema is given in other words
-    return to_finish(
-        bindings.frame_of(sources, file, operator, operator.name),
-        "register_derivative",
-        f"register a derivative for `{operator.name}`, with the gradients that you write",
-        _NOTE,
-        left,
-        gradients=values,
-        tensors=[names[i] for i in single],
-        outputs=_outputs(operator.returns),
-    )
+    title = f"register a derivative for `{operator.name}`, with the gradients that you write"
+    at = bindings.frame_of(sources, file, operator, operator.name)
+    args = {"gradients": values, "tensors": [names[i] for i in single], "outputs": _outputs(operator.returns)}
+    return to_finish(at, "register_derivative", title, _NOTE, left, **args)
 
 
 def _outputs(returns: ast.expr | None) -> list[str]:
@@ -114,15 +108,9 @@ def written_backward(
         return ()
     returned = [n.value for n in each(forward, ast.Return)]
     counts = {len(v.elts) if isinstance(v, ast.Tuple) else 1 for v in returned}
-    return to_finish(
-        bindings.frame_of(program.sources, file, forward, "forward"),
-        "write_backward",
-        "write its `backward`, with the gradients that only you know",
-        _NOTE,
-        left,
-        gradients=values,
-        outputs=_numbered(counts.pop() if len(counts) == 1 else 1),
-    )
+    title = "write its `backward`, with the gradients that only you know"
+    at, outputs = bindings.frame_of(program.sources, file, forward, "forward"), counts.pop() if len(counts) == 1 else 1
+    return to_finish(at, "write_backward", title, _NOTE, left, gradients=values, outputs=_numbered(outputs))
 
 
 def _given(sources: SourceTexts, frame: Frame | None) -> list[ast.expr]:

@@ -77,15 +77,10 @@ def without_calls_on_terms(reuse: Reuse) -> tuple[Remedy, ...]:
     if call is None or not calls or any(not f.in_function_of(call) for f in calls):
         return ()
     several = "s" if len(calls) > 1 else ""
-    return (
-        Remedy(
-            "several",
-            f"remove the backward call{several} on the term{several}, at {listing([where(f) for f in calls])}",
-            "unsafe",
-            f"Each term counts once, by the call on the whole loss at {where(call)}.",
-            {"edits": [edit_at("delete_statement", f) for f in calls]},
-        ),
-    )
+    title = f"remove the backward call{several} on the term{several}, at {listing([where(f) for f in calls])}"
+    note = f"Each term counts once, by the call on the whole loss at {where(call)}."
+    args = {"edits": [edit_at("delete_statement", f) for f in calls]}
+    return (Remedy("several", title, "unsafe", note, args),)
 
 
 # Ways to build a graph anew, or to walk it once: compute in the loop, ask once, start a sum anew.
@@ -192,16 +187,10 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
         leaf = makes_parameter(reuse.carries)
-        out.append(
-            Remedy(
-                "compute_in_method",
-                f"compute {' and '.join(f'`{n}`' for n in names[:3])} in the method that reads "
-                f"{'it' if len(names) == 1 else 'them'}, not once in {function.rsplit('.', 1)[-1]}, at {at}",
-                "unsafe",
-                _AGAIN + (_NAMED if leaf else ""),
-                {"places": [place(f) for f in group]},
-            )
-        )
+        title = f"compute {' and '.join(f'`{n}`' for n in names[:3])} in the method that reads "
+        title += f"{'it' if len(names) == 1 else 'them'}, not once in {function.rsplit('.', 1)[-1]}, at {at}"
+        note = _AGAIN + (_NAMED if leaf else "")
+        out.append(Remedy("compute_in_method", title, "unsafe", note, {"places": [place(f) for f in group]}))
     return out
 
 
@@ -254,7 +243,7 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         if loop is not None and names and not _starts_before(program.sources, loop, names[0]):
             title = f"start `{names[0]}` again before the loop at {where(loop)}"
             note = "The sum holds the terms of this pass only, each with a graph that is still there."
-            reset = remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=names[0])
+            reset = remedy_at(loop, "add_statement", title, "unsafe", note, statement=f"{names[0]} = 0", before=True)
             out = [*out, *reset] if inside else [*reset, *out]
     if not reuse.same_line and call is not None:
         note = "Terms of it were differentiated by themselves before; this call would add their gradients once more."

@@ -20,6 +20,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
+from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
@@ -161,15 +162,9 @@ def connecting(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[R
 
 def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
     """A derivative of zero; ``told`` is the input in words."""
-    return remedy_at(
-        frame,
-        "set_keyword",
-        "Ask for zeros where the output does not depend on an input",
-        "unsafe",
-        f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell.",
-        name="materialize_grads",
-        value="True",
-    )
+    title = "Ask for zeros where the output does not depend on an input"
+    note = f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell."
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="materialize_grads", value="True")
 
 
 def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
@@ -182,15 +177,10 @@ def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
             continue
         left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
         if left and left[0].value.value is None:  # type: ignore[attr-defined]
-            return remedy_at(
-                bindings.frame_of(sources, place.file, call, function),
-                "set_keyword",
-                f"Pass `{argument}` on instead of None",
-                "unsafe",
-                "What is passed to the function enters its result, and gradients reach it.",
-                name=argument,
-                value=argument,
-            )
+            title = f"Pass `{argument}` on instead of None"
+            note = "What is passed to the function enters its result, and gradients reach it."
+            at = bindings.frame_of(sources, place.file, call, function)
+            return remedy_at(at, "set_keyword", title, "unsafe", note, name=argument, value=argument)
     return ()
 
 
@@ -200,12 +190,10 @@ def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
         return ()
     function, argument, place = idle
     again = name_usage.made_again(program.sources, place, argument)
-    note = (
-        f"`{again}` is computed there again, and it is what a variable `{argument}` holds outside: write `{argument}` "
-        "in its place."
-        if again
-        else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
-    )
+    note = f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
+    if again:
+        note = f"`{again}` is computed there again, and it is what a variable `{argument}` holds outside: write "
+        note += f"`{argument}` in its place."
     return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
 
 
@@ -257,6 +245,9 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
     near = [f for f, _ in made if f.line < line.line][-1:]
     to = f" to {line.line}" if near else ""
     first = near[0] if near else line
+    title = f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "
+    title += f"`with torch.enable_grad():` around {'them' if near else 'it'}"
+    note = "What backward differentiates has a graph then; the gradients that it returns are unrecorded, as before."
     return Finding(
         0.97,
         Proof.GRAPH_END.where(bool(near)),
@@ -267,15 +258,7 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
             *(span("cause", f, "computed here without being recorded") for f in near),
             *program.raised_span("what is differentiated here has no graph"),
         ),
-        remedies=remedy_at(
-            first,
-            "enable_grad_block",
-            f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "
-            f"`with torch.enable_grad():` around {'them' if near else 'it'}",
-            "safe",
-            "What backward differentiates has a graph then; the gradients that it returns are unrecorded, as before.",
-            last=place(line),
-        ),
+        remedies=remedy_at(first, "enable_grad_block", title, "safe", note, last=place(line)),
     )
 
 
@@ -337,11 +320,10 @@ def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
 
 def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: Frame | None) -> Frame | None:
     """The innermost call of the user's that leads to both, at or below the function with the switch."""
-    lines = _function_of(sources, switch) if switch is not None else None
-    if raised is None or switch is None or lines is None:
+    if raised is None or switch is None:
         return None
-    way, first = alike(cut.stack, raised.stack), max(lines[0], switch.line + 1)
-    below = [i for i, f in enumerate(way) if f.file == switch.file and first <= f.line <= lines[1]]
+    way, (first, last) = alike(cut.stack, raised.stack), _function_of(sources, switch)
+    below = [i for i, f in enumerate(way) if f.file == switch.file and max(first, switch.line + 1) <= f.line <= last]
     found = innermost_user(way[below[0] :]) if below else None
     return found if found is None or not _all_of_the_block(sources, switch, found) else None
 
@@ -349,24 +331,16 @@ def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: 
 def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
     """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
     root = bindings.tree(sources, switch.file) if call.file == switch.file else None
-    return any(
-        node.lineno <= switch.line < node.body[0].lineno
-        and len(node.body) == 1
-        and not hasattr(node.body[0], "body")
-        and node.body[0].lineno <= call.line <= (node.body[0].end_lineno or call.line)
-        for node in each(root, ast.With)
-    )
+    blocks = (n for n in each(root, ast.With) if len(n.body) == 1 and n.lineno <= switch.line < n.body[0].lineno)
+    return any(not hasattr(n.body[0], "body") and paths.covers(n.body[0], call.line) for n in blocks)
 
 
-def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
+def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int]:
     """The first and the last line of the function that a switch stands in, or decorates; of the file at its level."""
     root = bindings.tree(sources, switch.file)
-    found = 1, sources[switch.file].count("\n") + 1
-    for node in each(root, ast.FunctionDef, ast.AsyncFunctionDef):
-        first = bindings.first_line(node)
-        if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
-            found = first, node.end_lineno or first
-    return found
+    own = [n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef) if switch.line <= (n.end_lineno or 0)]
+    around = [(bindings.first_line(n), n.end_lineno or 0) for n in own if bindings.first_line(n) <= switch.line]
+    return max(around, default=(1, sources[switch.file].count("\n") + 1))
 
 
 # What else stands under a switch that keeps a loss from being recorded: it may be what the switch was meant for.
@@ -451,53 +425,31 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     The statements that follow it in its block go under ``with torch.no_grad():`` if they compute; otherwise the
     functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
     """
-    root = bindings.tree(program.sources, switch.file)
-    found = _statement(root, switch)
-    if found is None:
+    source = bindings.source_at(program.sources, switch)
+    statement = source.node_statement(Place.of(switch))
+    if statement is None or paths.bare_call(statement) is None:
         return ()
-    statement, following = found
+    around, index = source.node_block(statement)
+    following = around[index + 1 :]
     work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
     trained = _trained_paths(program, cut)
     drop = edit_at("delete_statement", bindings.frame_of(program.sources, switch.file, statement))
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
         first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
         block = edit_at("no_grad_block", first, last=place(last))
-        return remedy_at(
-            switch,
-            "several",
-            "Switch recording off for the lines that follow only: `with torch.no_grad():`",
-            "unsafe",
-            _NOTE,
-            edits=[drop, block],
-        )
-    functions = [f for f in _beside(root, statement) if not _computes(trained, switch.file, [f])]
+        title = "Switch recording off for the lines that follow only: `with torch.no_grad():`"
+        return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, block])
+    # The methods of the class that the statement lies in; outside of classes, the functions of the file.
+    beside = own_nodes(bindings.class_around(source.tree, statement.lineno) or source.tree)
+    functions = [f for f in beside if isinstance(f, Function) and not _computes(trained, switch.file, [f])]
     entered = _entered(work, switch.file, functions)
     if not entered:
         return ()
     shown = ", ".join(f"`{f.name}`" for f in entered[:3])
     bodies = [bindings.frame_of(program.sources, switch.file, f.body[0]) for f in entered]
     decorate = [edit_at("no_grad_decorator", body) for body in bodies]
-    return remedy_at(
-        switch,
-        "several",
-        f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}",
-        "unsafe",
-        _NOTE,
-        edits=[drop, *decorate],
-    )
-
-
-def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
-    """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
-    blocks = (block for node in walked(root) for block in paths.blocks_of(node))
-    found = ((s, block[i + 1 :]) for block in blocks for i, s in enumerate(block) if s.lineno == switch.line)
-    return next(((s, behind) for s, behind in found if paths.bare_call(s) is not None), None)
-
-
-def _beside(root: ast.Module, statement: ast.stmt) -> list[Function]:
-    """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
-    scope: ast.AST = bindings.class_around(root, statement.lineno) or root
-    return [n for n in own_nodes(scope) if isinstance(n, Function)]
+    title = f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}"
+    return remedy_at(switch, "several", title, "unsafe", _NOTE, edits=[drop, *decorate])
 
 
 def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:
@@ -554,10 +506,8 @@ def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted:
         if before & paths.plain_names(made) or not isinstance(made, ast.Call):
             return []
         text = ast.unparse(made)
-        args = {"place": place(bindings.frame_of(sources, start.file, value)), "name": text}
-        return [
-            Remedy("zero_of_output", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)
-        ]
+        args = {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{text} * 0.0"]]}
+        return [Remedy("rewrite", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)]
     return []
 
 

@@ -47,15 +47,14 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     way = entered(sources, freeing, failing, None)
     step = is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
-    first_order = flag_set(
-        frame,
-        "keep the graph in the autograd.grad call",
-        "Its result has a graph already; the one that it was computed from then stays as well."
-        if freeing.create_graph
-        else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
-        "of. Nothing is stepped in between.",
-        left="whether the loss is to be differentiated through its result as well, no run tells" if left else "",
-    )
+    note = "Its result has a graph already; the one that it was computed from then stays as well."
+    if not freeing.create_graph:
+        note = (
+            "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
+        )
+        note += "of. Nothing is stepped in between."
+    order = "whether the loss is to be differentiated through its result as well, no run tells" * left
+    first_order = flag_set(frame, "keep the graph in the autograd.grad call", note, left=order)
     if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
         return (first_order,)
     inner = "whether the inner step is to be differentiated as well (second order), no run tells" if step else ""
@@ -190,11 +189,11 @@ def _with_cleared(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
 def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:
     """The ways to cut what a list that only grows still holds of earlier updates, and to let go of it, which is first:
     as constants its entries would stay in every later loss. Both may be meant."""
-    if reuse.lifetime not in (Lifetime.RECURS, Lifetime.STORED) or any(r.kind == "clear_lists" for r in ways):
-        return ways
-    if not only_grows(program, reuse):
+    if reuse.lifetime not in (Lifetime.RECURS, Lifetime.STORED) or not only_grows(program, reuse):
         return ways
     emptied = [r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)]
+    if any(r in ways for r in emptied):
+        return ways
     stays = "whether what earlier updates have stored is to stay in the loss, no run tells"
     return [left_open(r, stays) for r in (*emptied, *ways)]
 
@@ -205,11 +204,6 @@ def _of_one_result(program: Program, reuse: Reuse) -> list[Remedy]:
         # The graph is of older values: to keep it would be no way to the gradient that is wanted.
         out = [r for r in out if r.args.get("name") != "retain_graph"] + result_anew(program, reuse)
     return out
-
-
-def _held(ways: list[Remedy]) -> list[Remedy]:
-    held = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
-    return [replace(r, open=held) for r in ways]
 
 
 def _of_both_losses(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -352,6 +346,7 @@ def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
 
 
+_HELD = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
 _WAYS: tuple[tuple[Callable[[Reuse], object], Callable[[Program, Reuse], list[Remedy]]], ...] = (
     (lambda r: r.slices, lambda _, r: own_rows(r.slices)),
     (lambda r: r.lifetime is Lifetime.SUMMED, start_anew),
@@ -362,7 +357,10 @@ _WAYS: tuple[tuple[Callable[[Reuse], object], Callable[[Program, Reuse], list[Re
         lambda r: r.lifetime is Lifetime.STORED or r.role is Role.REFERENCE,
         lambda p, r: [*from_storing(p, r), *(compute_again(p, r) if r.may_move_along else [])],
     ),
-    (lambda r: r.lifetime is Lifetime.MADE_ONCE and r.may_be_held, lambda p, r: _held(from_building_once(p, r))),
+    (
+        lambda r: r.lifetime is Lifetime.MADE_ONCE and r.may_be_held,
+        lambda p, r: [replace(way, open=_HELD) for way in from_building_once(p, r)],
+    ),
     (lambda r: r.lifetime is Lifetime.MADE_ONCE, from_building_once),
     # What ran again and is read by nobody was most likely to be taken in its place.
     (

@@ -30,7 +30,7 @@ from graphdoc.remedies.fix_places import applies, one_a_statement, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import is_read, is_set, last_word
+from graphdoc.source.paths import is_read, last_word, plain_names, same
 from graphdoc.story.older_graph import cached_with, called
 from graphdoc.story.wording import folded
 
@@ -123,36 +123,26 @@ def _found(carry: Carried) -> tuple[str, int, str, str] | None:
     if read is None or scope is None:
         return None
     here = {n.id for n in each(scope, ast.Name) if is_read(n) and n.lineno == read.line}
-    bound = {n.id for n in each(scope, ast.Name) if is_set(n)}
-    for name in sorted(here - bound):
+    loads = plain_names(scope, ast.Load)
+    for name in sorted(here - plain_names(scope, ast.Store)):
         for at, value in bindings.assignments(sources, read, name)[:1]:
-            if any(f.on_lines_of(at) for f in carry.made.stack):
-                twin = _twin(sources, scope, read, name, at, value)
-                if twin:
-                    return read.file, read.line, name, twin
+            position = dict(_targets(bindings.statement_at(sources, at))).get(name)
+            if (
+                position is None
+                or not isinstance(value, ast.Call)
+                or not any(f.on_lines_of(at) for f in carry.made.stack)
+            ):
+                continue
+            # What the same call has given here, in the same place of what it gives.
+            before = [s for s in statements(scope) if isinstance(s, ast.Assign) and s.lineno < read.line]
+            calls = [s for s in before if isinstance(s.value, ast.Call) and same(s.value.func, value.func)]
+            twins = [n for s in calls for n, p in _targets(s) if p == position and n not in loads]
+            if len(twins) == 1:
+                return read.file, read.line, name, twins[0]
     return None
 
 
-def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Frame, value: ast.expr) -> str:
-    """The name in this function that the same call has given its value, in the same place of what it gives, and that
-    nothing reads; empty where there is none or more than one."""
-    outer = next((s for s in statements(bindings.tree(sources, at.file)) if s.lineno == at.line), None)
-    position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
-    if not isinstance(value, ast.Call) or position is None:
-        return ""
-    loads = {n.id for n in each(scope, ast.Name) if is_read(n)}
-    twins = [
-        n
-        for s in statements(scope)
-        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and s.lineno < read.line
-        if bindings.text_of(s.value.func) == bindings.text_of(value.func)
-        for n, p in _targets(s)
-        if p == position and n not in loads
-    ]
-    return twins[0] if len(twins) == 1 else ""
-
-
-def _targets(statement: ast.stmt) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _targets(statement: ast.stmt | None) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The names that an assignment binds, each with its place in what is taken apart."""
     for target in statement.targets if isinstance(statement, ast.Assign) else ():
         if isinstance(target, ast.Name):
@@ -284,11 +274,9 @@ def _in_words(reuse: Reuse, missing: set[str]) -> list[Remedy]:
     where_made = " and ".join(where(f) for f in made[:2])
     whose = folded(missing, beside=reuse.fresh)
     term = is_left_out(reuse) and not reuse.lost
-    why = (
-        "It is a term of this loss, which as a constant would add nothing to any gradient: only"
-        if term
-        else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
-    )
+    why = f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
+    if term:
+        why = "It is a term of this loss, which as a constant would add nothing to any gradient: only"
     make = "makes" if len(made) == 1 else "make"
     title = f"keep what {where_made} {make} {name} from, and compute it again in each update"
     note = f"{why} a computation with the current weights can train {whose if term else 'them'}."
@@ -300,13 +288,10 @@ def _cleared(reuse: Reuse) -> Remedy:
     name = next((n for c in reuse.carries if (n := called(c))), "what it keeps")
     taken = next((f for c in reuse.carries for f in c.using[:1]), None)
     at = f"{where(taken)} " if taken is not None else "the pass "
-    return Remedy(
-        "clear_what_is_kept",
-        f"have the package clear {name} before each pass that is differentiated",
-        "display",
-        f"{at}takes what was kept in an earlier pass; cleared, it is computed with the weights of now.",
-        {"place": place(taken)} if taken is not None else {},
-    )
+    title = f"have the package clear {name} before each pass that is differentiated"
+    note = f"{at}takes what was kept in an earlier pass; cleared, it is computed with the weights of now."
+    args = {"place": place(taken)} if taken is not None else {}
+    return Remedy("clear_what_is_kept", title, "display", note, args)
 
 
 def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]:

@@ -49,15 +49,10 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
         behind = [s for s in branch.body if covers(s, last)][-1:]
         if not behind:
             continue
-        return [
-            Remedy(
-                "reset_accumulator",
-                f"start `{name}` again after each update, after {where(replace(call, line=last))}",
-                "unsafe",
-                "The sum then holds the terms of one update only, without those of earlier updates.",
-                {"after": vars(source.place(behind[0])), "name": name, "value": key(value)},
-            )
-        ]
+        title = f"start `{name}` again after each update, after {where(replace(call, line=last))}"
+        note = "The sum then holds the terms of one update only, without those of earlier updates."
+        args = {"place": vars(source.place(behind[0])), "statement": f"{name} = {key(value)}"}
+        return [Remedy("add_statement", title, "unsafe", note, args)]
     return []
 
 
@@ -213,8 +208,8 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
             continue
         title = f"start `{path}` again in each pass, before the loop at {where(loop)}"
         note = "The sum then holds the terms of one pass only, without those of earlier passes."
-        zero = _zero_of(program.sources, loop, path)
-        return [*remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=path, value=zero)]
+        zero = f"{path} = {_zero_of(program.sources, loop, path)}"
+        return [*remedy_at(loop, "add_statement", title, "unsafe", note, statement=zero, before=True)]
     return []
 
 

@@ -61,14 +61,12 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
     (step,) = steps.values()
     stepped = program.owners.parameters([e.optimizer for e in writers])
     parts = sorted({part for n in stepped for part in re.split(r"[.\[]", n)})
-    remedy = Remedy(
-        "move_statement",
-        f"step at {where(step)} after the autograd.grad call at {where(call)}",
-        "safe",
+    title = f"step at {where(step)} after the autograd.grad call at {where(call)}"
+    note = (
         "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients of "
-        "the step.",
-        {"place": place(step), "after": place(call)},
     )
+    note += "the step."
+    remedy = Remedy("move_statement", title, "safe", note, {"place": place(step), "after": place(call)})
     alone = replace(remedy, args={**remedy.args, "untouched": parts})
     return [remedy] if applies(program.sources, alone) else []
 
@@ -86,25 +84,16 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
         return []
     if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
         return []
-    lines = listed_lines(at.forwards)
-    remedy = (
-        Remedy(
-            "move_into_loop",
-            f"compute it in the loop: {lines} in each round of the loop at {where(loop)}",
-            "unsafe",
-            "Each round steps with the gradient of a forward pass of its own, run with the weights as they are then.",
-            {"places": [place(f) for f in at.forwards], "loop": place(at.write)},
-        )
-        if rounds_are_alike(sources, loop)
-        else Remedy(
-            "step_behind_loop",
-            f"step once, after the loop at {where(loop)}",
-            "unsafe",
-            "All rounds are differentiated with the weights of the one forward pass that they share, and their "
-            "gradients add up to one step.",
-            {"step": place(at.write), "backward": place(at.backward)},
-        )
-    )
+    if rounds_are_alike(sources, loop):
+        title = f"compute it in the loop: {listed_lines(at.forwards)} in each round of the loop at {where(loop)}"
+        note = "Each round steps with the gradient of a forward pass of its own, run with the weights as they are then."
+        args: dict[str, Any] = {"places": [place(f) for f in at.forwards], "loop": place(at.write)}
+        remedy = Remedy("move_into_loop", title, "unsafe", note, args)
+    else:
+        note = "All rounds are differentiated with the weights of the one forward pass that they share, and their "
+        note += "gradients add up to one step."
+        args = {"step": place(at.write), "backward": place(at.backward)}
+        remedy = Remedy("step_behind_loop", f"step once, after the loop at {where(loop)}", "unsafe", note, args)
     return [remedy] if applies(sources, remedy) else []
 
 
@@ -115,14 +104,12 @@ def other_update_first(program: Program) -> list[Remedy]:
     if found is None:
         return []
     mine, early = found
-    remedy = Remedy(
-        "move_statement",
-        f"make the update at {where(mine)} before the one at {where(early)}",
-        "safe",
+    title = f"make the update at {where(mine)} before the one at {where(early)}"
+    note = (
         "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
-        "own optimizer first, so that none steps with what another loss has left.",
-        {"place": place(mine), "before": place(early)},
     )
+    note += "own optimizer first, so that none steps with what another loss has left."
+    remedy = Remedy("move_statement", title, "safe", note, {"place": place(mine), "before": place(early)})
     return [remedy] if applies(program.sources, remedy) else []
 
 
@@ -130,16 +117,10 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
     first, second = innermost_user(earlier.stack), innermost_user(failing.stack)
     if first is None or second is None or (first.file, first.line) == (second.file, second.line):
         return []
-    return [
-        Remedy(
-            "backward_once",
-            f"call backward once, at {where(first)}, and let both optimizers step with that gradient",
-            "safe",
-            "The loss is the same in both calls, and so is its gradient: each optimizer steps with what one call gives "
-            "to its parameters.",
-            {"stays": place(first), "goes": place(second)},
-        )
-    ]
+    title = f"call backward once, at {where(first)}, and let both optimizers step with that gradient"
+    note = "The loss is the same in both calls, and so is its gradient: each optimizer steps with what one call gives "
+    note += "to its parameters."
+    return [Remedy("backward_once", title, "safe", note, {"stays": place(first), "goes": place(second)})]
 
 
 def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
@@ -231,15 +212,9 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
         # Moved, it would step a second time by the same gradient.
         title = f"leave out the step at {where(at.write)}: the one after {where(at.backward)} is for both losses"
         return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
-    return [
-        Remedy(
-            "move_statement",
-            f"move the step at {where(at.write)} after the backward call at {where(at.backward)}",
-            "unsafe",
-            note,
-            {"place": place(at.write), "after": place(at.backward)},
-        )
-    ]
+    title = f"move the step at {where(at.write)} after the backward call at {where(at.backward)}"
+    args = {"place": place(at.write), "after": place(at.backward)}
+    return [Remedy("move_statement", title, "unsafe", note, args)]
 
 
 def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:
@@ -306,38 +281,36 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         if found.reuse is not None and found.reuse.same_line:
             # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
             anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
-            return _unique([*anew, *ordered, *again])
+            return _unique(*anew, *ordered, *again)
         if found.repeats:
             # Two optimizers may step by one gradient; one that steps a second time is to have another.
             ordered = ordered if of_another_optimizer(program.journal, found) else []
             cloned = computed_again(found, at)
-        return _unique([*ordered, *again, *cloned])
+        return _unique(*ordered, *again, *cloned)
     if at is not None and at.order == "late":
-        return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
+        return _unique(*cut, *cloned, *again, *(parted if found.constant else []))
     if at is not None and at.order == "carried":
         rounds = for_each_round(program.sources, found, at)
-        return _unique([*behind_step(program.sources, at), *cut, *rounds, *again, *parted, *cloned])
+        return _unique(*behind_step(program.sources, at), *cut, *rounds, *again, *parted, *cloned)
     ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
         # Nothing can be put between the two in this function.
-        return _unique([*cut, *parted, *ordered, *other_update_first(program), *cloned])
+        return _unique(*cut, *parted, *ordered, *other_update_first(program), *cloned)
     asked = found.failing is not None and found.failing.kind == "grad"  # which leaves what the step takes alone
     one = at is not None and _in_one_statement(program.sources, program.evidence.events, found, at)
     together = ordered if asked or one else []
     return _unique(
-        [
-            *behind_step(program.sources, at),
-            *cut,
-            *scored_again(program, found, at),
-            *together,
-            *again,
-            *parted,
-            *ordered,
-            *other_update_first(program),
-            *later_step(program, found, at),
-            *cloned,
-        ]
+        *behind_step(program.sources, at),
+        *cut,
+        *scored_again(program, found, at),
+        *together,
+        *again,
+        *parted,
+        *ordered,
+        *other_update_first(program),
+        *later_step(program, found, at),
+        *cloned,
     )
 
 
@@ -359,24 +332,22 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     if hook and at is not None and at.order == "within":
         return hook_remedies(hook)
     if found.repeats:
-        return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
+        return _unique(*(recompute(at) if at is not None else ()), *computed_again(found, at))
     if computed := instead_of_writing(program.evidence, found):
-        return _unique(computed)  # nobody means to write the parameter
+        return _unique(*computed)  # nobody means to write the parameter
     copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)
     if found.constant:
         return _unique(
-            [
-                *copied,
-                *with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
-                *move_behind(program, found),
-                *cloned,
-            ]
+            *copied,
+            *with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
+            *move_behind(program, found),
+            *cloned,
         )
     again = recompute(at) if at is not None else []
     if found.keeping_calls:  # the gradient of the old values was taken before the write: this one is to be of the new
-        return _unique([*copied, *again, *move_behind(program, found), *cloned])
-    return _unique([*copied, *move_behind(program, found), *cloned, *again])
+        return _unique(*copied, *again, *move_behind(program, found), *cloned)
+    return _unique(*copied, *move_behind(program, found), *cloned, *again)
 
 
 def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -388,11 +359,11 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.slices is not None:
         rows = with_flag_dropped(program.sources, program.evidence.events, found, parted)
-        return _unique([replace(r, safety="safe") for r in rows])
+        return _unique(*[replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))
     ordered = steps_behind(program, found.steps)
-    return _unique([*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
+    return _unique(*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered)
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -411,20 +382,14 @@ def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
         return again
     file = at.write.file
     calls = [e for e in program.evidence.events if e.kind in ("backward", "grad", "step", "zero_grad")]
-    return [
-        *again,
-        Remedy(
-            "update_before",
-            f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}",
-            "unsafe",
-            "The updates alternate: the later loss is computed with the weights as they are after the other step.",
-            {
-                "places": [place(f) for f in at.forwards],
-                "steps": [place(f) for f in at.writes],
-                "busy": sorted({f.line for e in calls for f in e.stack if f.file == file and f.user}),
-            },
-        ),
-    ]
+    title = f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}"
+    note = "The updates alternate: the later loss is computed with the weights as they are after the other step."
+    args = {
+        "places": [place(f) for f in at.forwards],
+        "steps": [place(f) for f in at.writes],
+        "busy": sorted({f.line for e in calls for f in e.stack if f.file == file and f.user}),
+    }
+    return [*again, Remedy("update_before", title, "unsafe", note, args)]
 
 
 def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
@@ -448,7 +413,6 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return []
     args = _between(seen.events, seen.folded, seen.extras, found, at)
     if found.trained:
-        args = {**args, "trained": sorted(found.trained)}
         reached = set(found.trained) & set(seen.reaches)
         through = lines_with(seen.folded, reached, at.backward)
         args = {**args, "through": through} if through is not None else args
@@ -458,18 +422,10 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return [*scored_again(program, found, at), Remedy("score_detached", title, "unsafe", note, args)]
     left = open_at_terms(seen.folded, taken)
     title = f"detach what {where(at.forwards[0])} computes where this loss uses it"
-    made = [
-        Remedy(
-            "detach_expression",
-            f"detach the value where it is computed, at {where(f)}",
-            "unsafe",
-            note,
-            {"place": place(f)},
-            left,
-        )
-        for f in at.forwards[:1]
-    ]
-    return [Remedy("detach_between", title, "unsafe", note, args, left), *made]
+    first = at.forwards[0]
+    where_made, there = f"detach the value where it is computed, at {where(first)}", {"place": place(first)}
+    made = Remedy("detach_expression", where_made, "unsafe", note, there, left)
+    return [Remedy("detach_between", title, "unsafe", note, args, left), made]
 
 
 def _between(
@@ -516,5 +472,5 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
     return list(out.values())
 
 
-def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:
-    return tuple(unique(remedies)[:8])
+def _unique(*remedies: Remedy) -> tuple[Remedy, ...]:
+    return tuple(unique([*remedies])[:8])

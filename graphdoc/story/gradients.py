@@ -564,9 +564,23 @@ def compared_with_itself(program: Program, sign: Sign) -> Finding | None:
             span("related", frame, "both sides are the same parameters: 0"),
             *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
         ),
-        remedies=remedy_at(kept, "copies_of_entries", "keep copies of the values", "unsafe", note),
+        remedies=_copied(program.sources, kept, note),
         because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
     )
+
+
+def _copied(sources: SourceTexts, kept: Frame, note: str) -> tuple[Remedy, ...]:
+    """``list(net.parameters())`` as ``[p.detach().clone() for p in net.parameters()]``."""
+    entry, value = None, bindings.expression_at(sources, kept)
+    if value is not None:
+        entry = entry_of_parameters(value)
+    one = "{it}.detach().clone()"
+    if isinstance(entry, ast.Name):
+        kept, pairs = bindings.frame_of(sources, kept.file, entry), [["{it}", one]]
+    else:
+        copied = "[p.detach().clone() for p in {it}]"
+        pairs = [["dict({it})", "{name: p.detach().clone() for name, p in {it}}"], ["{_}({it})", copied]]
+    return remedy_at(kept, "rewrite", "keep copies of the values", "unsafe", note, pairs=pairs)
 
 
 def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
@@ -611,7 +625,7 @@ def dropped_detach(program: Program, sign: Sign) -> Finding | None:
             *span_of("related", sign.other, f"still uses `{name}` and its graph"),
             *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
         ),
-        remedies=remedy_at(frame, "bind_result", "keep the result", "unsafe", note),
+        remedies=remedy_at(frame, "rewrite", "keep the result", "unsafe", note, pairs=[["{it}", f"{name} = {{it}}"]]),
         because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
     )
 

@@ -271,10 +271,11 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
         (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
         remedies=remedy_at(
             at,
-            "call_flag",
+            "rewrite",
             f"Call `{module}.requires_grad_({value})`",
             "unsafe",
             f"{'Less' if not value else 'More'} is trained than before, as the line says.",
+            pairs=[["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]],
         ),
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
@@ -412,7 +413,8 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     places = [bindings.frame_of(program.sources, file, node) for file, node in found]
     whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
     text = bindings.text_of(found[0][1].targets[0])
-    edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
+    spelled = [[f"{{it}}.{name} = {{flag}}", f"{{it}}.{FLAG} = {{flag}}"]]
+    edits = [edit_at("rewrite", at, pairs=spelled) for at in places]
     title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
     return Finding(
         *Proof.SOURCE.at(0.92),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.finding import LIST, Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
@@ -119,7 +119,7 @@ def written_nowhere(program: Program, sign: Sign) -> Finding | None:
             span("cause", at, "binds the name of the loop anew, and nothing reads it"),
             *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
         ),
-        remedies=remedy_at(at, "write_into", "write into the parameter", "unsafe", note),
+        remedies=remedy_at(at, "rewrite", "write into the parameter", "unsafe", note, pairs=_WRITTEN),
         because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
     )
 
@@ -187,7 +187,7 @@ def nothing_left(
         title,
         _WHY,
         tuple(spans),
-        remedies=remedy_at(found.frame, "wrap_in_list", fix, "unsafe", note),
+        remedies=remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST),
         because=because,
     )
 
@@ -241,11 +241,18 @@ def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
     )
 
 
+_WRITTEN = [["{p} = {new}", "{p}.detach().copy_({new})"]]
+_UNFILTERED = [
+    [pattern, "{all}"]
+    for pattern in ("filter({_}, {all})", "[{p} for {p} in {all} if {_}]", "({p} for {p} in {all} if {_})")
+]
+
+
 def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
     """Hand over what the optimizer's statement leaves out by the flag."""
     statement = bindings.statement_at(sources, making)
     edits: list[dict[str, Any]] = [
-        edit_at("take_all", bindings.frame_of(sources, making.file, node))
+        edit_at("rewrite", bindings.frame_of(sources, making.file, node), pairs=_UNFILTERED)
         for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
         if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
         if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"

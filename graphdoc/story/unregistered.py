@@ -16,7 +16,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
-from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
+from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
 from graphdoc.story.wording import folded, listing, optimizer_of
 
@@ -68,7 +68,7 @@ def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
         (bindings.frame_of(program.sources, file, c), bindings.frame_of(program.sources, file, made))
         for c, made in found
     ]
-    edits: list[dict[str, Any]] = [edit_at("register_parameter", at, made=place(made)) for at, made in places]
+    edits = [e for at, made in places for e in _as_parameter(program.sources, at, made)]
     name, whose = optimizer_of(program.optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
     note = (
@@ -89,6 +89,23 @@ def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
         because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
         f"{'it' if one else 'them'}; {name} holds other parameters of the same model",
     )
+
+
+_REGISTERED = [
+    [f"{{it}}.register_buffer({given})", "{it}.register_parameter({name}, {tensor})"]
+    for given in ("{name}, {tensor}", "{name}, {tensor}, {_}", "{name}, {tensor}, persistent={_}")
+]
+
+
+def _as_parameter(sources: SourceTexts, at: Frame, made: Frame) -> list[dict[str, Any]]:
+    """A buffer registered as a parameter, which requires gradients by itself."""
+    call = bindings.call_at(sources, made)
+    flagged = call is not None and keyword(call, "requires_grad") is not None
+    return [
+        edit_at("rewrite", at, pairs=_REGISTERED),
+        *([edit_at("drop_keyword", made, name="requires_grad")] if flagged else ()),
+        edit_at("rewrite", made, pairs=[["{it}", "{torch.nn.Parameter}({it})"]]),
+    ]
 
 
 def _registering(owner: ast.ClassDef, names: list[str]) -> Iterator[ast.Call]:

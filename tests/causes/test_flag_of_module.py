@@ -45,7 +45,7 @@ def test_a_flag_set_on_a_module_is_told_and_mended(tmp_path: Path) -> None:
     assert seen.slugs[:1] == ["frozen-parameters"]
     assert seen.lines("cause") == ["self.backbone.requires_grad = False"]
     kind, texts = seen.patches()[0]
-    assert kind == "call_flag"
+    assert kind == "rewrite"
     assert "        self.backbone.requires_grad_(False)\n" in texts["train.py"]
     assert observe(tmp_path / "mended", texts["train.py"]).mended
 
@@ -54,7 +54,7 @@ def test_a_module_whose_flag_is_true_and_whose_parameters_are_frozen_is_told(tmp
     text = "self.backbone.requires_grad_(False)\n        self.backbone.requires_grad = True"
     seen = observe(tmp_path, TEXT.replace("FREEZE", text))
     assert seen.lines("cause") == ["self.backbone.requires_grad = True"]
-    assert seen.patches()[0][0] == "call_flag"
+    assert seen.patches()[0][0] == "rewrite"
 
 
 def test_a_flag_that_agrees_with_its_parameters_is_healthy(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_a_gradient_that_is_none_is_told_apart_by_leaf_and_history() -> None:
     assert finding.confidence == "certain"
     assert lines(finding) == [3]
     assert lines(finding, "created") == [1]
-    assert finding.remedies[0].kind == "retain_grad"
+    assert finding.remedies[0].args["statement"] == "x.retain_grad()"
 
 
 def test_none_that_has_nothing_to_do_with_gradients() -> None:

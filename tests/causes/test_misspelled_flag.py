@@ -34,7 +34,7 @@ def test_an_attribute_of_a_similar_name_is_told_and_mended(tmp_path: Path) -> No
     assert seen.slugs[:1] == ["frozen-parameters"]
     assert seen.lines("cause") == ["param.require_grad = False"]
     kind, texts = seen.patches()[0]
-    assert kind == "set_flag"
+    assert kind == "rewrite"
     assert "    param.requires_grad = False\n" in texts["train.py"]
     assert observe(tmp_path / "mended", texts["train.py"]).slugs == []
 

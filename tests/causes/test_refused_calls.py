@@ -47,7 +47,7 @@ def test_a_target_with_one_dimension_too_few_under_vmap(tmp_path: Path) -> None:
     assert seen.slugs == ["inplace-under-transform"] and seen.found[0].finding.confidence == "likely"
     assert seen.lines("cause") == ["total = torch.zeros(4)"]
     (kind, texts), *_ = seen.patches()
-    assert kind == "made_from" and "total = x.new_zeros(4)" in texts["train.py"]
+    assert kind == "use_instead" and "total = x.new_zeros(4)" in texts["train.py"]
     assert observe(tmp_path / "mended", texts["train.py"]).mended
 
 

@@ -218,10 +218,10 @@ for step in range(3):
         ),
         (CLOSURE, "graph-built-once", "move_into_loop", ["    def closure():\n        out = net(x)\n"]),
         (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
-        (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
+        (EMPTY, "constant-loss", "rewrite", ["    loss = out.sum() * 0.0\n"]),
         (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
-        (BRANCHES, "constant-loss", "zero_of_output", ["        loss = sum(terms) * 0.0\n"]),
-        (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
+        (BRANCHES, "constant-loss", "rewrite", ["        loss = sum(terms) * 0.0\n"]),
+        (EMPTY_SUMS, "constant-loss", "rewrite", ["    pull = push = out.sum() * 0.0\n"]),
         (PARTS, "undetached-target", "detach_expression", ["""- seen["hard"].detach()).abs()"""]),
         (SURGERY, "shared-subgraph-losses", "set_keyword", [".mean().backward(retain_graph=True)\n"]),
     ],
@@ -241,7 +241,7 @@ def test_a_sum_over_a_loop_is_not_cut_down_to_its_last_term(tmp_path: Path) -> N
     seen = observe(tmp_path, HEAD + TWO_SUMS)
     assert seen.slugs[0] == "accumulated-loss"
     patches = seen.patches()
-    assert patches[0][0] == "reset_accumulator"
+    assert patches[0][0] == "add_statement"
     assert "    opt.step()\n    total = 0\n    for k" in next(iter(patches[0][1].values()))
     assert "accumulate_number" not in [kind for kind, _ in patches]
 
@@ -274,7 +274,7 @@ def test_a_sum_of_the_rounds_of_one_update_starts_anew_behind_it(
 ) -> None:
     seen = observe(tmp_path, HEAD + WINDOW.format(start=start, term=term))
     kind, texts = seen.patches()[0]
-    assert (kind == "reset_accumulator") is anew
+    assert (kind == "add_statement") is anew
     assert ("        opt.step()\n        squares = 0\n" in next(iter(texts.values()))) is anew
 
 

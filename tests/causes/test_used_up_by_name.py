@@ -47,7 +47,7 @@ def test_a_named_part_that_was_counted_first_is_told_and_mended(tmp_path: Path) 
     assert seen.lines("cause") == ['slow = (p for n, p in net.named_parameters() if n.startswith("trunk"))']
     assert seen.found[0].finding.title.startswith("`slow` is an exhausted iterator: `optimizer` is given nothing")
     kind, texts = seen.patches()[0]
-    assert kind == "wrap_in_list"
+    assert kind == "rewrite"
     assert observe(tmp_path / "mended", texts["train.py"]).mended
 
 

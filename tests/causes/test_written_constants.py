@@ -38,7 +38,7 @@ def test_a_written_number_is_the_loss_whatever_else_was_printed(tmp_path: Path, 
     assert seen.slugs[0] == "constant-loss" and seen.found[0].finding.confidence == "certain"
     assert seen.lines("cause") == [f"return {constant}"]
     kind, files = seen.patches()[0]
-    assert kind == "zero_of_output" and "return out.sum() * 0.0" in files["train.py"]
+    assert kind == "rewrite" and "return out.sum() * 0.0" in files["train.py"]
     assert observe(tmp_path / "mended", files["train.py"]).mended
 
 

@@ -328,11 +328,10 @@ def test_scores_the_detached_value_again(source: str, expected: str) -> None:
 def test_what_trains_is_known_by_its_line_where_the_graph_tells() -> None:
     """A network may go by another name here than its parameters do."""
     source = "«img = net(z)»\ns = self.judge(img)\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n"
-    args = {**LOSSES, "trained": ["critic.weight"]}
-    mended = fixed("score_detached", source, None, **args, through=[(2, 2)])
+    mended = fixed("score_detached", source, None, **LOSSES, through=[(2, 2)])
     assert "b = g(self.judge(img.detach()))" in mended
     with pytest.raises(CannotFix, match="takes the constant itself"):
-        fixed("score_detached", source, None, **args, through=[(3, 3)])
+        fixed("score_detached", source, None, **LOSSES, through=[(3, 3)])
 
 
 NOT_SCORED = [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from marked import fixed
+from marked import fixed, unmark
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
+from graphdoc.remedies.carried_value import over_modules
 from graphdoc.source.module import Source
 
 PAIR = {"tuple": ["tensor", "tensor"]}
@@ -225,12 +226,12 @@ def test_detaches_in_front_of_the_forward_that_takes_it_up() -> None:
 
 IN_MODULES = [
     (
-        [["v", "tensor"]],
+        [("v", "tensor")],
         '    for module in net.modules():\n        kept = getattr(module, "v", None)\n'
         "        if torch.is_tensor(kept) and kept.grad_fn is not None:\n            module.v = kept.detach()\n",
     ),
     (
-        [["memory", "dict"]],
+        [("memory", "dict")],
         '    for module in net.modules():\n        for name, kept in getattr(module, "memory", {}).items():\n'
         "            if torch.is_tensor(kept) and kept.grad_fn is not None:\n"
         "                module.memory[name] = kept.detach()\n",
@@ -242,28 +243,7 @@ IN_MODULES = [
 def test_detaches_what_the_modules_of_a_model_keep(kept, loop) -> None:
     source = "import torch\nfor x in data:\n    net(x).sum().backward()\n    «opt.step()»\n"
     expected = "import torch\nfor x in data:\n    net(x).sum().backward()\n    opt.step()\n" + loop
-    assert fixed("detach_in_modules", source, "after", model="net", kept=kept) == expected
-
-
-def test_refuses_a_loop_over_modules_in_a_one_line_body_or_without_a_name() -> None:
+    text = over_modules(Source("a.py", unmark(source)[0]), "net", kept)
+    assert fixed("add_statement", source, statement=text) == expected
     with pytest.raises(CannotFix, match="one-line"):
-        fixed("detach_in_modules", "for x in data: «opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
-    with pytest.raises(CannotFix, match="no carried value"):
-        fixed("detach_in_modules", "«opt.step()»\n", "after", model="net", kept=[])
-    with pytest.raises(CannotFix, match="nothing after"):
-        fixed("detach_in_modules", "def f():\n    «return opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
-
-
-def test_detaches_what_the_entries_of_a_list_keep() -> None:
-    source = "for x in data:\n    out = model(x, cache)\n    «opt.step()»\n"
-    expected = (
-        "for x in data:\n    out = model(x, cache)\n    opt.step()\n    for layer in cache.layers:\n"
-        "        layer.keys = layer.keys.detach()\n        layer.values = layer.values.detach()\n"
-    )
-    kept = ["keys", "values"]
-    assert fixed("detach_in_entries", source, "after", entries="cache.layers", kept=kept) == expected
-
-
-def test_refuses_a_loop_over_entries_behind_a_return() -> None:
-    with pytest.raises(CannotFix, match="nothing after"):
-        fixed("detach_in_entries", "def f():\n    «return opt.step()»\n", "after", entries="cache", kept=["h"])
+        fixed("add_statement", "for x in data: «opt.step()»\n", statement=text)

@@ -9,9 +9,13 @@ from marked import fixed
 
 from graphdoc.fixes.fix_kind import CannotFix
 
+ALL = [
+    [pattern, "{all}"]
+    for pattern in ("filter({_}, {all})", "[{p} for {p} in {all} if {_}]", "({p} for {p} in {all} if {_})")
+]
 REFUSED = [
     ("accumulate_number", "def f(v):\n    «t += w»\n", {"plain": True}, "no argument"),
-    ("write_into", "«p.q = a»\n", {}, "no single name"),
+    ("rewrite", "«p = q = a»\n", {"pairs": [["{p} = {new}", "{p}.detach().copy_({new})"]]}, "in another way"),
     ("detach_instead", "«y = h.detach_()»\n", {}, "larger statement"),
     ("detach_instead", "«s[0].detach_()»\n", {}, "item of a container"),
     ("detach_instead", "for g in grads:\n    «g.detach_()»\n    use(g)\n", {}, "may be one tensor"),
@@ -94,8 +98,8 @@ REFUSED = [
         {"after": "@1", "for_value": True},
         "m would have another value at `m = f",
     ),
-    ("take_all", "o = SGD(«[2 * p for p in m.w if p.requires_grad]»)\n", {}, "more is done there"),
-    ("take_all", "o = SGD(«[p for p in m.w if p.requires_grad if p.size]»)\n", {}, "more is done there"),
+    ("rewrite", "o = SGD(«[2 * p for p in m.w if p.requires_grad]»)\n", {"pairs": ALL}, "in another way"),
+    ("rewrite", "o = SGD(«[p for p in m.w if p.requires_grad if p.size]»)\n", {"pairs": ALL}, "in another way"),
     ("compute_in_method", "def f():\n    «a = g()»\n", {}, "not computed in a method"),
     (
         "compute_in_method",
@@ -140,9 +144,10 @@ REFUSED = [
     ("uncache", "if a and k not in c:\n    «c[k] = f(k)»\n", {}, "no cache"),
     ("accumulate_number", "«total += 1»\n", {}, "a number already"),
     ("accumulate_number", "«f(x)»\n", {}, "nothing is accumulated"),
-    ("reset_accumulator", "total = 0\n«for x in y: pass»\n", {"name": "total"}, "already set"),
+    ("add_statement", "t = 0\n«for x in y: pass»\n", {"statement": "t = 0", "before": True}, "stands there already"),
+    ("add_statement", "def f():\n    «return step()»\n", {"statement": "g()"}, "nothing after"),
     ("require_input_grad", "x = f()\nx.requires_grad_()\n«y = x»\n", {"name": "x"}, "already"),
-    ("retain_grad", "«h = f()»\nh.retain_grad()\n", {"name": "h"}, "already"),
+    ("add_statement", "«h = f()»\nh.retain_grad()\n", {"statement": "h.retain_grad()", "bound": True}, "already"),
 ]
 
 
@@ -155,7 +160,12 @@ def test_refuses(kind, source, args, reason):
 CACHE = "def get(k):\n    if k not in c:\n        # slow\n        c[k] = «f(k)»\n    return c[k]\n"
 FIXED = [
     ("accumulate_number", "def f(v):\n    «t += v * 2»\n", {"plain": True}, "def f(v):\n    t += float(v * 2)\n"),
-    ("write_into", "for p in ps:\n    «p = a * p»\n", {}, "for p in ps:\n    p.detach().copy_(a * p)\n"),
+    (
+        "rewrite",
+        "for p in ps:\n    «p = a * p»\n",
+        {"pairs": [["{p} = {new}", "{p}.detach().copy_({new})"]]},
+        "for p in ps:\n    p.detach().copy_(a * p)\n",
+    ),
     (
         "move_statement",
         "«a.step()»  # c\nx = 1\n«b.backward()»\n",
@@ -175,9 +185,14 @@ FIXED = [
         {"after": "@1", "for_value": True},
         "x = 1\nm = copy(m)\no = SGD(m.w)\n",
     ),
-    ("take_all", "o = SGD(«filter(lambda p: p.requires_grad, m.w())», lr=1)\n", {}, "o = SGD(m.w(), lr=1)\n"),
-    ("take_all", "o = SGD(«[p for p in m.w() if p.requires_grad]»)\n", {}, "o = SGD(m.w())\n"),
-    ("take_all", "o = SGD(«(p for p in m.w() if p.requires_grad)», lr=1)\n", {}, "o = SGD(m.w(), lr=1)\n"),
+    (
+        "rewrite",
+        "o = SGD(«filter(lambda p: p.requires_grad, m.w())», lr=1)\n",
+        {"pairs": ALL},
+        "o = SGD(m.w(), lr=1)\n",
+    ),
+    ("rewrite", "o = SGD(«[p for p in m.w() if p.requires_grad]»)\n", {"pairs": ALL}, "o = SGD(m.w())\n"),
+    ("rewrite", "o = SGD(«(p for p in m.w() if p.requires_grad)», lr=1)\n", {"pairs": ALL}, "o = SGD(m.w(), lr=1)\n"),
     ("move_statement", "«x = 1»\ny = 2\n«z(\n  1)»\n", {"after": "@1"}, "y = 2\nz(\n  1)\nx = 1\n"),
     ("move_statement", "«x()»\ny()\n«z()»\n", {"before": "@1"}, "y()\nx()\nz()\n"),
     ("move_statement", "with a:\n\t«x()»\n\ty()\n«z()»\n", {"after": "@1"}, "with a:\n\ty()\nz()\nx()\n"),
@@ -369,12 +384,12 @@ FIXED = [
         "for x in y:\n  loss = f(x)\n  total += loss.detach()\n  loss.backward()\n",
     ),
     (
-        "reset_accumulator",
+        "add_statement",
         "if a:\n\t«for x in y»: pass\n",
-        {"name": "self.total", "value": "0.0"},
+        {"statement": "self.total = 0.0", "before": True},
         "if a:\n\tself.total = 0.0\n\tfor x in y: pass\n",
     ),
-    ("reset_accumulator", "f()\n«g()»; h()\n", {"after": "@0", "name": "s"}, "f()\ng(); s = 0; h()\n"),
+    ("add_statement", "f()\n«g()»; h()\n", {"statement": "s = 0"}, "f()\ng(); s = 0; h()\n"),
     ("require_input_grad", "x, y = «f()»\ng(x)\n", {"name": "x"}, "x, y = f()\nx.requires_grad_()\ng(x)\n"),
     ("require_input_grad", "«y = net(x)»\n", {"name": "x"}, "x.requires_grad_()\ny = net(x)\n"),
     ("require_input_grad", "for «x» in y: g(x)\n", {"name": "x"}, "for x in y: x.requires_grad_(); g(x)\n"),
@@ -385,7 +400,12 @@ FIXED = [
         "def f(x):\n    '''Doc.'''\n    x.requires_grad_()\n    g(x)\n",
     ),
     ("require_input_grad", "x = «a + b»\n", {}, "x = (a + b).requires_grad_()\n"),
-    ("retain_grad", "h = «f()»\ng(h)\n", {"name": "h"}, "h = f()\nh.retain_grad()\ng(h)\n"),
+    (
+        "add_statement",
+        "h = «f()»\ng(h)\n",
+        {"statement": "h.retain_grad()", "bound": True},
+        "h = f()\nh.retain_grad()\ng(h)\n",
+    ),
     ("detach_instead", "h = out[-1]\n«h.detach_()»\nuse(h)\n", {}, "h = out[-1]\nh = h.detach()\nuse(h)\n"),
     ("detach_instead", "for p in net:\n    «p.grad.detach_()»\n", {}, "for p in net:\n    p.grad = p.grad.detach()\n"),
     (

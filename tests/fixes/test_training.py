@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from training import Case, check_built
 
+from graphdoc.finding import COPY, LIST
+
 START = """\
 import torch
 from torch import nn
@@ -39,8 +41,20 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "register_parameter",
-        {"first": "made", "place": "@1"},
+        "several",
+        {
+            "edits": [
+                {
+                    "kind": "rewrite",
+                    "args": {
+                        "place": "@1",
+                        "pairs": [["{it}.register_buffer({n}, {t})", "{it}.register_parameter({n}, {t})"]],
+                    },
+                },
+                {"kind": "drop_keyword", "args": {"place": "@0", "name": "requires_grad"}},
+                {"kind": "rewrite", "args": {"place": "@0", "pairs": [["{it}", "{torch.nn.Parameter}({it})"]]}},
+            ]
+        },
         "table = «torch.zeros(3, requires_grad=True)»\n«net.register_buffer('table', table)»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "for i in range(3):\n    opt.zero_grad()\n    (net(x) + net.table).pow(2).sum().backward()\n    opt.step()\n",
         "net.table = nn.Parameter(torch.zeros(3))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
@@ -184,12 +198,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "«torch.autograd.backward([net(x).mean()], [torch.ones(1)])»\nopt.step()\n",
         "net(x).mean().backward()\nopt.step()\n",
     ),
-    (
-        "number_for_one",
-        {},
-        "one = «torch.FloatTensor([1])»\nnet(x).mean().backward(one * -1)\nopt.step()\n",
-        "(-net(x).mean()).backward()\nopt.step()\n",
-    ),
     ("reduce_loss", {}, "«net(x).backward()»\nopt.step()\n", "net(x).mean().backward()\nopt.step()\n"),
     (
         "to_numpy",
@@ -268,8 +276,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "wrap_in_list",
-        {},
+        "rewrite",
+        {"pairs": LIST},
         "named = «net.named_parameters()»\nfor n, p in named: p.requires_grad = False\n"
         "for n, p in named: p.requires_grad = True\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "for i in range(3):\n    opt.zero_grad()\n    loss = net(x).pow(2).sum()\n    loss.requires_grad_()\n"
@@ -279,8 +287,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "call_flag",
-        {},
+        "rewrite",
+        {"pairs": [["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]]},
         "«net.requires_grad = False»\nopt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)\n"
         "for i in range(4):\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
         "opt = torch.optim.SGD(other.parameters(), lr=0.1)\n"
@@ -288,8 +296,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "call_wrapper",
-        {"wrapper": "model"},
+        "use_instead",
+        {"operand": "model.module", "name": "model", "inside": True},
         "class Half(nn.Module):\n    def __init__(self, module):\n        super().__init__()\n        self.module = module\n"
         "    def forward(self, x):\n        return self.module(x) / 2\n"
         "model = Half(net)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
@@ -309,8 +317,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "for i in range(3):\n    opt.zero_grad()\n    net(x).tanh().sum(0).pow(2).sum().backward()\n    opt.step()\n",
     ),
     (
-        "bind_result",
-        {},
+        "rewrite",
+        {"pairs": [["{it}", "goal = {it}"]]},
         "for i in range(3):\n    opt.zero_grad()\n    goal = net(x + 1)\n    «goal.detach()»\n"
         "    (net(x) - 0.9 * goal).pow(2).sum().backward()\n    opt.step()\n",
         "for i in range(3):\n    opt.zero_grad()\n    (net(x) - 0.9 * net(x + 1).detach()).pow(2).sum().backward()\n"
@@ -318,8 +326,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "bind_result",
-        {"name": "y"},
+        "rewrite",
+        {"pairs": [["{it}", "y = {it}"]]},
         "class Add(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, y, z):\n        return y\n\n"
         "    @staticmethod\n    def backward(ctx, grad):\n        return grad, torch.ones(())\n\n"
         "for i in range(3):\n    opt.zero_grad()\n    y = net(x)\n    «Add.apply(y, y.pow(2).sum())»\n"
@@ -337,8 +345,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "    (1 - p / (p + 1)).backward()\n    opt.step()\n",
     ),
     (
-        "made_from",
-        {"tensor": "row"},
+        "use_instead",
+        {"operand": "torch.zeros", "name": "row.new_zeros", "inside": True, "same": True},
         "def squared(row):\n    total = «torch.zeros(3)»\n    total += net(row).pow(2)\n    return total.sum()\n"
         "torch.vmap(squared)(x).sum().backward()\nopt.step()\n",
         "net(x).pow(2).sum().backward()\nopt.step()\n",
@@ -356,8 +364,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"near": "torch.func adds in another order"},
     ),
     (
-        "deepcopy_expression",
-        {},
+        "rewrite",
+        {"pairs": COPY},
         "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
         "    (net(x) - 0.9 * target(x + 1)).pow(2).sum().backward()\n    opt.step()\n"
         "    target.load_state_dict(net.state_dict())\n",
@@ -367,8 +375,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "copies_of_entries",
-        {},
+        "rewrite",
+        {"pairs": [["list({it})", "[p.detach().clone() for p in {it}]"]]},
         "old = «list(net.parameters())»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
         "    opt.zero_grad()\n    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
         "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
@@ -379,8 +387,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "copies_of_entries",
-        {},
+        "rewrite",
+        {"pairs": [["dict({it})", "{name: p.detach().clone() for name, p in {it}}"]]},
         "old = «dict(net.named_parameters())»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
         "    opt.zero_grad()\n    near = sum(((p - old[n]) ** 2).sum() for n, p in net.named_parameters())\n"
         "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
@@ -391,9 +399,9 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "copies_of_entries",
-        {},
-        "old = «[p for p in net.parameters()]»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
+        "rewrite",
+        {"pairs": [["{it}", "{it}.detach().clone()"]]},
+        "old = [«p» for p in net.parameters()]\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
         "    opt.zero_grad()\n    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
         "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
         "old = [p.clone().detach() for p in net.parameters()]\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
@@ -403,8 +411,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "write_into",
-        {},
+        "rewrite",
+        {"pairs": [["{p} = {new}", "{p}.detach().copy_({new})"]]},
         "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    with torch.no_grad():\n"
         "        for p in net.parameters():\n            «p = p - 0.1 * p.grad»\n",
         "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    with torch.no_grad():\n"
@@ -412,17 +420,22 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
-        "add_up_rounds",
-        {},
-        "for i in range(3):\n    opt.zero_grad()\n    for part in (net, other):\n        «loss = part(x).pow(2).sum()»\n"
+        "several",
+        {
+            "edits": [
+                {"kind": "add_statement", "args": {"place": "@0", "statement": "loss = 0.0", "before": True}},
+                {"kind": "rewrite", "args": {"place": "@1", "pairs": [["{sum} = {x}", "{sum} = {sum} + {x}"]]}},
+            ]
+        },
+        "for i in range(3):\n    opt.zero_grad()\n    for part in «(net, other)»:\n        «loss = part(x).pow(2).sum()»\n"
         "    loss.backward()\n    opt.step()\n",
         "for i in range(3):\n    opt.zero_grad()\n    (net(x).pow(2).sum() + other(x).pow(2).sum()).backward()\n"
         "    opt.step()\n",
         {"silent": True},
     ),
     (
-        "take_all",
-        {},
+        "rewrite",
+        {"pairs": [["[{p} for {p} in {all} if {_}]", "{all}"]]},
         "net.requires_grad_(False)\nopt = torch.optim.SGD(\n    «[p for p in nn.Sequential(net, other).parameters() if p.requires_grad]», lr=0.1)\n"
         "for i in range(4):\n    if i == 2: net.requires_grad_(True)\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
         "net.requires_grad_(False)\nopt = torch.optim.SGD(other.parameters(), lr=0.1)\nfor i in range(4):\n    if i == 2:\n"

@@ -20,7 +20,7 @@ xs = torch.randn(4, 1, 2)
 
 CASES = [
     Case(
-        "detach_in_modules",
+        "add_statement",
         start="""\
         import torch
         from torch import nn
@@ -63,7 +63,7 @@ CASES = [
         """,
     ),
     Case(
-        "detach_in_entries",
+        "add_statement",
         start="""\
         import torch
         from torch import nn
@@ -250,7 +250,8 @@ CASES = [
         near="five forward passes of one row each are rounded otherwise than one of five rows",
     ),
     Case(
-        "clear_lists",
+        "several",
+        inside=("add_statement",),
         start=NETS,
         sick="""\
         scores, wanted = [], []
@@ -518,7 +519,7 @@ CASES = [
         """,
     ),
     Case(
-        "reset_accumulator",
+        "add_statement",
         start=NETS,
         sick="""\
         total = 0

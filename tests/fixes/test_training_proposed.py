@@ -31,7 +31,7 @@ for step in range(3):
 
 CASES = [
     Case(
-        "set_flag",
+        "rewrite",
         start=FROZEN_ENCODER,
         sick="""\
         for name, p in model.named_parameters():
@@ -427,7 +427,7 @@ CASES = [
         """,
     ),
     Case(
-        "retain_grad",
+        "add_statement",
         start=NETS,
         sick="""\
         def train():
@@ -538,7 +538,7 @@ CASES = [
         """,
     ),
     Case(
-        "zero_of_output",
+        "rewrite",
         start=NETS,
         sick="""\
         def compare(out, goals):
@@ -699,8 +699,8 @@ CASES += [
 
 
 OF_VALUES = {
-    *("bound_name", "ctc_zero_infinity", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
-    *("spare_empty_rows", "spread_diagonal", "where_twice", "zeros_for_empty"),
+    *("bound_name", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some"),
+    *("spread_diagonal", "where_twice"),
 }
 """They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""
 

@@ -9,6 +9,7 @@ from graphdoc.program.library_calls import library_calls, module_called, wrapper
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
+from graphdoc.remedies.fix_places import through_wrapper
 from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
@@ -165,7 +166,7 @@ def _unsharded(program: Program, sign: Sign) -> Finding | None:
 def _through(program: Program, frame: Frame, wrapper: str, backward: Frame | None) -> tuple[Remedy, ...]:
     if wrapper:
         note = "DistributedDataParallel then averages the gradients of all ranks in backward."
-        return remedy_at(frame, "call_wrapper", f"call `{wrapper}` itself", "unsafe", note, wrapper=wrapper)
+        return through_wrapper(program.sources, frame, wrapper, "unsafe", note)
     note = "Only a forward that runs through the wrapper prepares its all-reduce."
     words = Remedy("through_forward", "do this in the module's `forward`, and call the wrapper", "display", note)
     module = module_called(program.sources, frame)

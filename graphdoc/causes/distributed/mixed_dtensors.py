@@ -14,6 +14,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import reached, short_code, span
+from graphdoc.remedies.fix_places import through_wrapper
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 
@@ -128,9 +129,7 @@ def _past_forward(program: Program) -> Finding | None:
         if wrap is None or _in_forward(stack[at + 1 :]):
             continue
         if method == "forward":
-            remedies = remedy_at(
-                frame, "call_wrapper", f"call `{module}` itself", "safe", "Its hooks then run.", wrapper=module
-            )
+            remedies = through_wrapper(sources, frame, module, "safe", "Its hooks then run.")
         else:
             note = f"FSDP2 then gathers the parameters for `{method}`, as it does for `forward`."
             made = f'torch.distributed.fsdp.register_fsdp_forward_method({module}, "{method}")'

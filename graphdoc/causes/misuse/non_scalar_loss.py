@@ -143,7 +143,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
             "unsafe",
             "Every loss counts once, as it does with a weight of one.",
         )
-        or (as_number(one) if wanted == "[]" else ()),
+        or (as_number(program.sources, one) if wanted == "[]" else ()),
     )
 
 

@@ -110,7 +110,7 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
         note = f"Derivatives with respect to `{name}` can be asked for, and what it was computed from still learns."
         out.append(Remedy("delete_statement", title, "safe", note, left_out))
     elif made:
-        keep = edit_at("retain_grad", made[0][0], name=name)
+        keep = edit_at("add_statement", made[0][0], statement=f"{name}.retain_grad()", bound=True)
         title = f"Keep the gradient of `{name}` instead: `{name}.retain_grad()`"
         note = f"`{name}.grad` is there after backward, and what `{name}` was computed from still learns."
         out.append(Remedy("several", title, "safe", note, {"edits": [keep, delete]}))

@@ -193,11 +193,11 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
     read = plain_names(function, ast.Load)
     return [
         Remedy(
-            "zero_of_output",
+            "rewrite",
             f"{title} `{name}.sum() * 0.0`, at {where(start)}",
             "unsafe",
             NOTE,
-            {"place": place(bindings.frame_of(sources, start.file, value)), "name": name},
+            {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{name}.sum() * 0.0"]]},
         )
         for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]
     ]

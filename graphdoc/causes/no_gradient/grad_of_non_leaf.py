@@ -113,11 +113,12 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     created = span_of("created", made, f"`{name}` is the result of an operation")
     remedies = remedy_at(
         made,
-        "retain_grad",
+        "add_statement",
         f"Keep the gradient of `{name}` with `retain_grad()`",
         "safe",
         "Backward stores this tensor's gradient too; nothing else changes.",
-        name=_bound_there(program.sources, made, name),
+        statement=f"{_bound_there(program.sources, made, name)}.retain_grad()",
+        bound=True,
     )
     return Finding(
         *Proof.NODE.at(result.strength, result.seen),

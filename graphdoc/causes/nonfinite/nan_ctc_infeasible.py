@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.evidence import Frame
 from graphdoc.finding import remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.bindings import call_at
+from graphdoc.program.library_calls import library_calls
+from graphdoc.source.paths import last_word, only
 from graphdoc.story.first_bad_value import Words, amount, explained, function
 
 PAGE = Page(
@@ -37,10 +41,20 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         amount(birth.output, "inf", "the loss of each sample"),
         f"{function(trouble, birth)} finds no alignment for some sample.",
         remedy_at(
-            birth.place,
-            "ctc_zero_infinity",
+            _taking_the_flag(trouble, birth),
+            "set_keyword",
             "Leave out samples whose target does not fit",
             "unsafe",
             "Their loss and gradient count as zero; all other samples stay as they are.",
+            name="zero_infinity",
+            value="True",
         ),
     )
+
+
+def _taking_the_flag(trouble: Trouble, birth: Birth) -> Frame | None:
+    """The call of ``F.ctc_loss``, or the one that makes ``nn.CTCLoss``."""
+    called = call_at(trouble.sources, birth.place)
+    if called is None or last_word(called.func) == "ctc_loss":
+        return birth.place
+    return only(library_calls(trouble.sources, "CTCLoss"))

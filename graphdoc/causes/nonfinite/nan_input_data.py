@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.proof import Proof
@@ -62,14 +61,6 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
         "something else than PyTorch has written them since it was made."
         if written
         else "the data came in with these values.",
-        remedy_at(
-            used if known else None,
-            "select_known",
-            "Select what is known before computing with it",
-            "unsafe",
-            "Elements that are nan in the data take no part, neither in the loss nor in its gradient.",
-            side=birth.facts.get("met_side"),
-        ),
         confidence="likely" if written else None,
         at=at,
         more=more,

@@ -76,10 +76,11 @@ def _remedies(mask: Mask | None, filled: Frame | None) -> tuple[Remedy, ...]:
     if mask is not None and mask.handed:
         return remedy_at(
             mask.frame,
-            "spare_empty_rows",
+            "rewrite",
             "Leave nothing out in a row that would be empty",
             "unsafe",
             "A row that is masked out entirely attends to its padding; every other row stays as it is.",
+            pairs=[["{mask}", "{mask} & ~{mask}.all(-1, keepdim=True)"]],
         )
     return remedy_at(
         filled,

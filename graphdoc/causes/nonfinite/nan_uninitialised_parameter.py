@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import remedy_at
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.bindings import call_at, text_of
 from graphdoc.program.proof import Proof
 from graphdoc.story.first_bad_value import Words, explained, function
 
@@ -48,12 +49,19 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         seen,
         "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else "",
         "the numbers are whatever the memory held.",
-        remedy_at(
-            birth.place if empty else None,
-            "zeros_for_empty",
-            "Start from zeros",
-            "unsafe",
-            "Right for biases and buffers; weights need random numbers.",
-        ),
+        _zeros(trouble, birth) if empty else (),
         confidence=Proof.BIRTH.where(empty),
     )
+
+
+_EMPTY = ("empty", "empty_like", "new_empty", "Tensor", "FloatTensor")
+
+
+def _zeros(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """Zeros in place of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``."""
+    path = text_of(getattr(call_at(trouble.sources, birth.place), "func", None))
+    torch, _, name = path.rpartition(".")
+    args = {"operand": path, "name": f"{torch}.{name.replace('empty', 'zeros') if 'empty' in name else 'zeros'}"}
+    note = "Right for biases and buffers; weights need random numbers."
+    at = birth.place if torch and name in _EMPTY else None
+    return remedy_at(at, "use_instead", "Start from zeros", "unsafe", note, inside=True, **args)

@@ -135,14 +135,17 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
         place_made, call = made
         spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap"))
         tensor = _mapped(program, frame, call, path)
-        if tensor:
+        if tensor and not last_word(call.func).endswith("_like"):
             remedies = remedy_at(
                 place_made,
-                "made_from",
+                "use_instead",
                 f"make {name} from `{tensor}`",
                 "safe",
                 f"It holds the same numbers, once for each example that `{tensor}` stands for.",
-                tensor=tensor,
+                operand=text_of(call.func),
+                name=f"{tensor}.new_{last_word(call.func)}",
+                inside=True,
+                same=True,
             )
     return Finding(
         *Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None),

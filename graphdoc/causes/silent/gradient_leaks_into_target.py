@@ -8,7 +8,7 @@ from itertools import takewhile
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, remedy_at
+from graphdoc.finding import COPY, Finding, Remedy, remedy_at
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
@@ -152,11 +152,11 @@ def _same(program: Program, sign: Sign) -> Finding | None:
     label = f"`{name}` and `{source}` are one network"
     remedies = [
         Remedy(
-            "deepcopy_expression",
+            "rewrite",
             f"make `{name}` a network of its own with copy.deepcopy",
             "unsafe",
             f"`{source}` alone is trained then, and the copy at {frame.file}:{frame.line} has an effect",
-            {"place": spans.place(f)},
+            {"place": spans.place(f), "pairs": COPY},
         )
         for f in bound[:1]
     ]
@@ -197,7 +197,7 @@ def _became(program: Program, sign: Sign) -> Finding | None:
             spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network"),
             *spans.span_of("related", sign.stack, "trains it by both of its values"),
         ),
-        remedies=remedy_at(found[0], "deepcopy_expression", title, "unsafe", note),
+        remedies=remedy_at(found[0], "rewrite", title, "unsafe", note, pairs=COPY),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
     )
 
@@ -233,7 +233,7 @@ def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Findi
     note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"
     remedies = (
         Remedy("delete_statement", "remove the assignment", "unsafe", note, {"place": spans.place(bound[0])}),
-        Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": spans.place(bound[0])}),
+        Remedy("rewrite", "assign a copy", "unsafe", note, {"place": spans.place(bound[0]), "pairs": COPY}),
     )
     return Finding(
         *likely(0.95),  # that both are one network is seen; that they were meant to stay two is not

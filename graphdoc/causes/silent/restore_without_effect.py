@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding, remedy_at
+from graphdoc.finding import COPY, Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
@@ -77,10 +77,11 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         ),
         remedies=remedy_at(
             taken,
-            "deepcopy_expression",
+            "rewrite",
             "keep a copy of the state",
             "unsafe",
             "the load brings back the numbers from when the state was taken",
+            pairs=COPY,
         ),
         because=f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
         f"({folded(sign.parameters)})",

@@ -8,7 +8,7 @@ import re
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
@@ -79,7 +79,7 @@ def _lost(program: Program, sign: Sign) -> Finding | None:
     if bound is not None and not _gives_otherwise(program, sign, bound[0]):
         return _never_read(program, sign, *bound)
     again = bound_anew(program.sources, sign.stack, sign.other)
-    return _last_round(sign, *again) if again is not None else None
+    return _last_round(program.sources, sign, *again) if again is not None else None
 
 
 def _beside_the_loss(program: Program) -> Finding | None:
@@ -138,7 +138,8 @@ def _dropped(program: Program) -> Finding | None:
     if acts(sources, function) or (not name and not isinstance(call, ast.Call)):
         return None
     given = _given_back(sources, function, call) if isinstance(call, ast.Call) else ""
-    edit = {"place": place(frame_of(sources, function.apply.file, call)), "name": given} if call is not None else {}
+    at = place(frame_of(sources, function.apply.file, call)) if call is not None else {}
+    edit = {"place": at, "pairs": [["{call}", f"{given} = {{call}}"]]}
     note = f"`{function.name}.backward` runs, and what it adds trains what it is applied to"
     return Finding(
         *likely(0.9),  # that its backward never runs is seen; that it should is what a Function is written for
@@ -149,7 +150,7 @@ def _dropped(program: Program) -> Finding | None:
             span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped"),
             *span_of("related", sign.other, f"does not go through `{function.name}`"),
         ),
-        remedies=(Remedy("bind_result", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
+        remedies=(Remedy("rewrite", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
         because=f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned",
     )
 
@@ -197,10 +198,13 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
     )
 
 
-def _last_round(sign: Sign, bound: Frame, name: str) -> Finding:
+def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Finding:
     whose = folded(sign.parameters)
     note = f"every round counts as much as the last one: {whose} get a gradient too"
-    added = Remedy("add_up_rounds", f"add the rounds up in `{name}`", "unsafe", note, {"place": place(bound)})
+    loop = loop_of(sources, bound)
+    edits = [edit_at("add_statement", loop, statement=f"{name} = 0.0", before=True)] if loop is not None else []
+    edits.append(edit_at("rewrite", bound, pairs=[["{sum} = {x}", "{sum} = {sum} + {x}"]]))
+    added = together(edits, f"add the rounds up in `{name}`", "unsafe", note) if loop is not None else []
     return Finding(
         *likely(0.8),  # that no loss depends on them is measured; that the rounds were to be added up is not
         f"each round of the loop binds `{name}` anew: only the last one trains",
@@ -210,7 +214,7 @@ def _last_round(sign: Sign, bound: Frame, name: str) -> Finding:
             span("cause", bound, f"replaces the `{name}` of the round before, which nobody has read"),
             *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
-        remedies=(added,) if sign.facts.get("number") else (),
+        remedies=tuple(added) if sign.facts.get("number") else (),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )
 
