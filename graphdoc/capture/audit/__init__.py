@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Taken, Wasted
 from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen, Shared
+from graphdoc.capture.audit.flags import Flagged, Refrozen, Shared
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.inner import Inner, Products
@@ -75,7 +75,7 @@ class Audit:
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
             *(self.unheld, self.clearing, Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
-            *(Misspelled(self), Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
+            *(Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
             *(self.once, self.beside, Shared(self), self.taken, self.parted),
         ]
@@ -158,7 +158,7 @@ class Audit:
         if not seen.steps:
             self.unstepped.zeroed(optimizer, seen)
         self.clearing.zeroed(optimizer, seen)
-        self.moved.zeroed(seen)
+        self.moved.cleared(seen.id)
 
     def emptied(self, module: Any) -> None:
         """``module.zero_grad()`` is about to run."""
@@ -167,7 +167,7 @@ class Audit:
         if self.clearing.looks:
             self.clearing.emptied(module)
         if self.moved.closely:
-            self.moved.emptied()
+            self.moved.cleared()
 
     @property
     def hears(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -217,7 +218,8 @@ class Clearing(Sparse):
         if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
             self._doubled += 1
             if self._doubled == TIMES:
-                self._tell_twice(*again, seen)
+                first, second, added = again
+                self._report(self._sign("added-twice", second, first, added, optimizer=seen.id, count=TIMES))
         if seen.steps > LAST:
             self._uses(seen)
             return
@@ -267,8 +269,9 @@ class Clearing(Sparse):
             for ident in left.keys() - followed.reached:
                 del left[ident]
         if any(id(p) in left and id(p.grad) != left[id(p)][1] for p in mine):
-            # Another tensor than the one that the step before has left: backward adds into that one.
-            followed.healthy = followed.healthy or not self._made_new(followed)
+            # Another tensor than the one that the step before has left: backward adds into that one, but for a call
+            # that is to make a graph of its own (torch/csrc/autograd/functions/accumulate_grad.h).
+            followed.healthy = followed.healthy or not any(e.create_graph for e in self._since(followed))
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
             followed.kept += 1
             self._so_often(followed.kept, seen, lambda: self._kept(followed, seen, mine))
@@ -305,21 +308,19 @@ class Clearing(Sparse):
         if not first or not {*sites[first:]} <= followed.own:
             return
         foreign, mine = fed[first - 1], fed[first]
-        others = {
-            e.optimizer
-            for e in self._audit.journal.entries()
-            if e.kind == "step" and foreign[0] < e.index < mine[0] and e.optimizer != seen.id
-        }
-        reached = foreign[5][5] if foreign[5] else None
-        if not any(
-            reached and {*o.parameters} & reached for o in self._audit.journal.optimizers.values() if o.id in others
-        ):
+        steps = [e for e in self._audit.journal.entries(foreign[0]) if e.kind == "step" and e.index < mine[0]]
+        others = {e.optimizer for e in steps} - {seen.id}
+        reached: Collection[int] = (foreign[5][5] if foreign[5] else None) or ()
+        known = self._audit.journal.optimizers.values()
+        if not any(i in reached for o in known if o.id in others for i in o.parameters):
             return
         followed.leaked.append(seen.steps)
         turn = followed.leaked[0] - 1
         regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
         if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
-            self._tell_left_over(followed, seen, foreign, mine, every)
+            facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
+            told = {"optimizer": seen.id, "count": len(followed.leaked), "facts": facts}
+            self._report(self._sign("left-over", mine, foreign, map(id, every), **told))
 
     def _since(self, followed: _Followed) -> list[Entry]:
         return self._audit.journal.entries(followed.previous)
@@ -342,19 +343,9 @@ class Clearing(Sparse):
             return
         followed.twice = True
         _, other, own = followed.again[-1]
-        sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0])
-        sign.count = len(steps)
-        sign.facts = {
-            "clear": self._facts(followed.cleared),
-            "step": self._facts(self._latest_step(seen)),
-            "one": one,
-        }
-        self._report(sign)
-
-    def _made_new(self, followed: _Followed) -> bool:
-        """Whether a backward call since the step before was to make a graph of its own: it adds out of place then
-        (torch/csrc/autograd/functions/accumulate_grad.h)."""
-        return any(e.create_graph for e in self._since(followed))
+        facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen)), "one": one}
+        told = {"optimizer": seen.id, "event": fed[0][0], "count": len(steps), "facts": facts}
+        self._report(self._sign("used-twice", own, other, map(id, every), **told))
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -385,19 +376,11 @@ class Clearing(Sparse):
             sign.facts["clear"] = self._facts(followed.cleared)
         return sign
 
-    def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
-        self._report(self._sign("added-twice", second, first, mine, optimizer=seen.id, count=TIMES))
-
     def _lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> Sign:
         sign = self._sign("cleared-early", followed.thrown, followed.backward, map(id, every), optimizer=seen.id)
         if followed.idle and not followed.own:  # the first step of all came before any backward call
             sign.facts = {"first": self._facts(self._latest_step(seen))}
         return sign
-
-    def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
-        sign = self._sign("left-over", mine, foreign, map(id, every), optimizer=seen.id, count=len(followed.leaked))
-        sign.facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
-        self._report(sign)
 
 
 # Gradients that the program keeps while they are the parameter's own: what clears or adds to one changes both.
@@ -419,7 +402,6 @@ class Aliases(Watch):
         """What ``_references`` counts for a gradient that nobody else keeps."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run and will add to the gradients of these leaves."""
         if self._searches >= MOST_SEARCHES or all(p.grad is None for p in leaves.values()):
             return
         shared: dict[Any, Any] = {}
@@ -446,31 +428,25 @@ class Aliases(Watch):
             kept: dict[tuple[str, str, str], dict[str, Any]] = {}
             owned = {id(p) for p in shared.values()}
             for ident in census.tensor_paths:
-                tensor = census.tensors[ident]
-                parameter = shared.get(storage_of(tensor))
-                if parameter is None or ident in owned:
-                    continue
-                for holder in census.holders(ident, True, audit.witness.cwd):
+                parameter = shared.get(storage_of(census.tensors[ident])) if ident not in owned else None
+                for holder in census.holders(ident, True, cwd) if parameter is not None else ():
                     line = lines.get((holder.function, holder.file))
-                    if line is None or len(holder.steps) == 1:
-                        continue  # a single name is most often what a loop has left behind
-                    at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "parameters": []})
-                    name = census.parameter_names.get(id(parameter))
-                    if name and name not in at["parameters"]:
-                        at["parameters"].append(name)
+                    if line is not None and len(holder.steps) > 1:  # a single name is what a loop has left behind
+                        at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "of": set()})
+                        at["of"].add(id(parameter))
             for cls, file, name, parameter in self._within_optimizers(shared):
-                at = kept.setdefault((name, "", file), {"line": 0, "parameters": [], "class": cls})
-                at["parameters"].append(census.parameter_names.get(id(parameter), ""))
+                at = kept.setdefault((name, "", file), {"line": 0, "of": set(), "class": cls})
+                at["of"].add(id(parameter))
         if not kept:
             return
         audit.snapshot()
         for (name, function, file), at in kept.items():
             sign = self._kept.get((name, function, file))
             if sign is None:
-                names = sorted({*at["parameters"]} - {""})
-                sign = self._kept[(name, function, file)] = self._sign_at("grad-aliased", noted, parameters=names)
-                sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
-                sign.facts |= {"class": at["class"]} if "class" in at else {}
+                names = sorted(census.parameter_names[i] for i in at.pop("of") if census.parameter_names.get(i))
+                facts = {"name": name, "function": function, "file": file, **at}
+                sign = self._sign_at("grad-aliased", noted, parameters=names, facts=facts)
+                self._kept[name, function, file] = sign
             sign.count += 1
             sign.event = noted[0]
         audit.tell_early()
@@ -537,18 +513,20 @@ class Collecting(Early):
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         if seen.steps != AT:
             return
-        rounds, steps = self._rounds(seen)
-        kinds = [[e.kind for e in one] for one in rounds[1:]]
+        mine, journal = set(seen.parameters), self._audit.journal
+        entries = [e for e in journal.entries() if e.kind == "step" or e.concerns({seen.id}, mine)]
+        ends = [n for n, e in enumerate(entries) if e.kind == "step" and e.optimizer == seen.id]
+        # Another optimizer's step between its calls shows that each of them is used: two that take turns, say.
+        rounds = [_without_ends(entries[a + 1 : b]) for a, b in pairwise(ends)]
+        kinds = [[e.kind for e in one] for one in rounds]
         if len(kinds) != AT - 1 or len(kinds[0]) < 4 or any(k != kinds[0] for k in kinds):
             return
-        if kinds[0] != ["zero_grad", "backward"] * (len(kinds[0]) // 2):
-            return
-        every = [e for one in rounds[1:] for e in one]
+        every, steps = [e for one in rounds for e in one], [entries[n] for n in ends]
         zeros, calls = every[::2], every[1::2]
+        if kinds[0] != ["zero_grad", "backward"] * (len(kinds[0]) // 2) or optimizer_functions(calls[-1].raw):
+            return  # or a closure
         if any(len({e.place for e in some}) != 1 for some in (zeros, calls, steps)):
             return
-        if optimizer_functions(calls[-1].raw):
-            return  # a closure
         sign = self._sign("cleared-while-collecting", zeros[-1], calls[-1], optimizer=seen.id, count=AT - 1, weak=True)
         sign.event = calls[-1].index
         sign.facts = {
@@ -557,22 +535,6 @@ class Collecting(Early):
             "hooked": any(map(is_hooked, parameters_of(optimizer))),
         }
         self._found.append(sign)
-
-    def _rounds(self, seen: Seen) -> tuple[list[list[Entry]], list[Entry]]:
-        """The calls that led to each step of this optimizer, and the steps.
-
-        Another optimizer's step between them shows that each call is used: two that take turns, say.
-        """
-        mine = set(seen.parameters)
-        rounds: list[list[Any]] = [[]]
-        steps = []
-        for e in self._audit.journal.entries():
-            if e.kind == "step" and e.optimizer == seen.id:
-                steps.append(e)
-                rounds.append([])
-            elif e.kind == "step" or e.concerns({seen.id}, mine):
-                rounds[-1].append(e)
-        return [_without_ends(one) for one in rounds[:-1]], steps
 
 
 def _without_ends(entries: list[Any]) -> list[Any]:
@@ -632,8 +594,7 @@ class Wasted(Early):
         if seen.steps != ROUNDS or not type(optimizer).__module__.startswith("torch.optim") or audit.witness.scaled():
             return
         every = parameters_of(optimizer)
-        hung = hooks - self._hooks.get(seen.id, 0) >= ENOUGH - 1
-        if hung or any(map(is_hooked, every)):
+        if hooks - self._hooks.get(seen.id, 0) >= ENOUGH - 1 or any(map(is_hooked, every)):
             return
         mine = {id(p) for p in every}
         fates: dict[Any, list[tuple[Entry, Entry | None, int]]] = {}
@@ -642,7 +603,7 @@ class Wasted(Early):
         for e in audit.journal.entries():
             if e.kind == "backward" and e.reaches and e.reaches <= mine:
                 waiting.append(e)
-            elif self._ends(e, mine) or (e.kind == "zero_grad" and e.optimizer == seen.id):
+            elif self._may_use(e, mine) if e.kind == "step" else e.kind == "zero_grad" and e.optimizer == seen.id:
                 for call in waiting:
                     fates.setdefault(call.place, []).append((call, e if e.kind == "zero_grad" else None, rounds))
                 waiting, rounds = [], rounds + (e.kind == "step" and e.optimizer == seen.id)
@@ -656,11 +617,9 @@ class Wasted(Early):
                 self._report(sign)
                 return
 
-    def _ends(self, entry: Entry, mine: set[int]) -> bool:
-        """Whether this is a step that may use gradients of these parameters, or that the call was for: not one of
-        PyTorch's own without them that has gradients of its own."""
-        if entry.kind != "step":
-            return False
+    def _may_use(self, entry: Entry, mine: set[int]) -> bool:
+        """Whether this step may use gradients of these parameters, or the call was for it: not one of PyTorch's own
+        without them that has gradients of its own."""
         seen = self._audit.journal.optimizers.get(entry.optimizer)
         other = seen.ref() if seen is not None else None
         if not type(other).__module__.startswith("torch.optim"):

@@ -102,12 +102,9 @@ class Baselines(Watch):
     def _weight(self, product: Any) -> tuple[Any, int, set[int], set[int]] | None:
         """The product, which of its factors depends both on what its log-probability depends on and on a value that
         another optimizer's loss fits, and the ids of the parameters of both."""
-        sides = [n for n, _ in product.next_functions]
-        for operand in (0, 1):
-            # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
-            if not _is_log_probability(sides[1 - operand], _is_from_distribution, _LINEAR):
-                continue
-            factor, scored = (set(leaves_behind([sides[i]]) or ()) for i in (operand, 1 - operand))
+        # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
+        for operand, *sides in _scored(product, _is_from_distribution, _LINEAR):
+            factor, scored = (set(leaves_behind([side]) or ()) for side in sides)
             held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
             mine = set[int]().union(*(h for h in held if h & scored))
             others = {i for i in factor & (self._fitted.keys() - mine) if self._fitted[i][1] <= factor}
@@ -117,16 +114,8 @@ class Baselines(Watch):
 
     def _note_own(self, noted: Noted, node: Any, operand: int, mine: set[int], others: set[int]) -> None:
         stack = stacks.stack_of(node)
-        if stack is None or not self._often(site_of(stack), OFTEN):
-            return
-        fit = self._fitted[min(others)][0]
-        sign = self._sign("baseline-trained", stack, fit, mine, event=noted[0], count=OFTEN)
-        sign.facts = {
-            "own": self._audit.named(others),
-            "products": [{"operand": operand, "frame": self._line(stack)}],
-            "backward": self._line(noted),
-        }
-        self._report(sign)
+        if stack is not None and self._often(site_of(stack), OFTEN):
+            self._tell(noted, [(stack, operand)], self._fitted[min(others)][0], mine, "own", others)
 
     def _note(self, noted: Noted, known: list[tuple[Any, int, set[Any]]], fitted: dict[Any, Any]) -> None:
         places: dict[Any, tuple[stacks.Stack, int]] = {}
@@ -140,18 +129,19 @@ class Baselines(Watch):
                 scored.append(node.next_functions[1 - operand][0])
         if not places:
             return
-        first = next(iter(places))
-        if not self._often(first, OFTEN):
+        if not self._often(next(iter(places)), OFTEN):
             return
         fit = stacks.stack_of(fitted[next(iter(values))])
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
-        sign = self._sign("baseline-trained", places[first][0], fit, behind, event=noted[0], count=OFTEN)
-        sign.facts = {
-            "products": [{"operand": operand, "frame": self._line(raw)} for raw, operand in places.values()],
-            "backward": self._line(noted),
-            "behind": self._audit.named(every),
-        }
+        self._tell(noted, list(places.values()), fit, behind, "behind", every)
+
+    def _tell(
+        self, noted: Noted, products: list[tuple[Any, int]], fit: Any, mine: set[int], further: str, others: set[int]
+    ) -> None:
+        sign = self._sign("baseline-trained", products[0][0], fit, mine, event=noted[0], count=OFTEN)
+        told = [{"operand": operand, "frame": self._line(raw)} for raw, operand in products]
+        sign.facts = {further: self._audit.named(others), "products": told, "backward": self._line(noted)}
         self._report(sign)
 
 
@@ -163,70 +153,53 @@ def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
         if count >= walk.DEEP - 1:
             return [], []
         name = type(node).__name__
-        if name in _LOSSES or (name == "PowBackward0" and _is_square(node)):
+        if name in _LOSSES or (name == "PowBackward0" and getattr(node, "_saved_exponent", None) == 2):
             fits.append(node)
         elif name == "MulBackward0" and len(following) == 2 and None not in (following[0][0], following[1][0]):
             (fits if following[0] == following[1] else products).append(node)
     return fits, products
 
 
-def _is_square(node: Any) -> bool:
-    try:
-        return bool(node._saved_exponent == 2)
-    except (AttributeError, RuntimeError):
-        return False
-
-
 def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]] | None:
     """The product, which of its factors is such a difference, and the values that this was computed from."""
-    sides = [n for n, _ in product.next_functions]
-    for operand in (0, 1):
-        if not _is_log_probability(sides[1 - operand]):
-            continue
-        values, differs = _values([sides[operand]], _LINEAR | _NORMAL)
+    for operand, factor, _ in _scored(product):
+        values, differs = _values([factor], _LINEAR | _NORMAL)
         if values and differs and all(v in fitted for v in values):
             return product, operand, values
     return None
 
 
 def _is_score(node: Any) -> bool:
-    """Whether a node gives the log-probability of what was drawn."""
-    return _is_from_distribution(node) or _is_chosen(node)
-
-
-def _is_log_probability(
-    node: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = _LINEAR | _RATIO
-) -> bool:
-    """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
-    ends = _ends([node], through, is_one)
-    return bool(ends) and all(is_one(end) for end in ends)
-
-
-def _is_chosen(node: Any) -> bool:
-    """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
+    """Whether a node gives the log-probability of what was drawn, as that of one class out of ``log_softmax(x)`` or
+    ``softmax(x).log()`` is."""
     if type(node).__name__ not in _CHOICES:
-        return False
-    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"})
-    return bool(ends) and all(_is_log_of_all(end) for end in ends)
+        return _is_from_distribution(node)
+    kinds = set[tuple[str, ...]]()
+    for end in _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"}):
+        name, inner = type(end).__name__, {type(n).__name__ for n in walk.inputs_of(end)}
+        kinds.add((name, *inner) if name == "LogBackward0" else (name,))
+    of_all = kinds and kinds <= {("LogSoftmaxBackward0",), ("LogBackward0", "SoftmaxBackward0")}
+    return bool(of_all) or _is_from_distribution(node)
 
 
-def _is_log_of_all(node: Any) -> bool:
-    name = type(node).__name__
-    inner = {type(n).__name__ for n in walk.inputs_of(node)}
-    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
+def _scored(
+    product: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = _LINEAR | _RATIO
+) -> Iterator[tuple[int, Any, Any]]:
+    """Which factor of a product is weighed by log-probabilities, or their ratios, and nothing else that has a graph;
+    that factor, and these."""
+    sides = [n for n, _ in product.next_functions]
+    for operand, score in enumerate(reversed(sides)):
+        ends = _ends([score], through, is_one)
+        if ends and all(is_one(end) for end in ends):
+            yield operand, sides[operand], score
 
 
 def _is_from_distribution(node: Any) -> bool:
     """Whether a method ``log_prob`` of PyTorch's distributions has made this node."""
     stack = stacks.stack_of(node)
-    if stack is None:
-        return False
-    codes = [code for code in stack.raw[::2] if hasattr(code, "co_name")]
-    return any(c.co_name == "log_prob" and "distributions" in c.co_filename and _is_torchs(c) for c in codes[:6])
-
-
-def _is_torchs(code: Any) -> bool:
-    return "torch" in code.co_filename.replace("\\", "/").split("/")
+    codes = [code for code in stack.raw[::2] if hasattr(code, "co_name")] if stack is not None else []
+    files = (c.co_filename.replace("\\", "/").split("/") for c in codes[:6] if c.co_name == "log_prob")
+    return any("torch" in parts and "distributions" in parts for parts in files)
 
 
 def _values(nodes: Iterable[Any], through: set[str]) -> tuple[set[Any], bool]:
@@ -302,7 +275,7 @@ class References(Watch):
         """By the place of a distance of parameters from themselves."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        if not self._own and (self._found or self._has_looked(MOST_COPIES)):
+        if not self._own and (self._found or not self._may_look(MOST_COPIES, False)):
             return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
@@ -325,7 +298,8 @@ class References(Watch):
         """Distances of parameters from themselves. A list of the parameters where their copies were meant makes one;
         so does a comparison of each pair of some networks, that of a network and itself too, beside others."""
         own: dict[Any, tuple[stacks.Stack, set[int]]] = {}
-        bent = {n for f in order if f.op in _BENT or _is_squared(f.node) for n, _ in f.node.next_functions}
+        squared = (f for f in order if f.op == "MulBackward0" and len({*f.node.next_functions}) == 1)
+        bent = {n for f in (*squared, *(f for f in order if f.op in _BENT)) for n, _ in f.node.next_functions}
         for node, pair in pairs:
             measures = node in bent or type(node).__name__ in _DISTANCES
             stack = stacks.stack_of(node) if measures else None
@@ -380,11 +354,6 @@ def _differences(pairs: list[Any], stepped: dict[int, int]) -> Iterator[tuple[An
         new = [s for s in sides if all(n._sequence_nr() >= step for n in s.nodes)]
         if len(old) == 1 and len(new) == 1 and old[0] is not new[0]:
             yield old[0].copies[0], node, leaves
-
-
-def _is_squared(node: Any) -> bool:
-    edges = node.next_functions
-    return type(node).__name__ == "MulBackward0" and len(edges) == 2 and edges[0] == edges[1]
 
 
 def _operands(node: Any) -> Any:
@@ -510,8 +479,10 @@ class Dropped(Watch):
         """The node that takes the value after the drop, and the parameters behind it; None where the value is no
         constant that was meant: the loss has to reach every parameter without it. A term of the loss is none, which
         would do nothing as a constant."""
-        places = [_within(raw, drop.code) for raw in raws]
-        inside = {n for n, at in enumerate(places) if at is not None and _lies_in(position(drop.code, at), drop.value)}
+        calls = [zip(raw[::2], raw[1::2], strict=True) for raw in raws]
+        places = [next((at for code, at in call if code is drop.code), None) for call in calls]  # the innermost
+        extents = [(n, position(drop.code, at)) for n, at in enumerate(places) if at is not None]
+        inside = {n for n, at in extents if drop.value[:2] <= at[:2] and at[2:] <= drop.value[2:]}
         if not inside or len(order) >= walk.DEEP - 1:
             return None
         taken: dict[int, int] = {}
@@ -536,16 +507,6 @@ class Dropped(Watch):
         facts = {"name": drop.name, "backward": self._line(noted)}
         stack = [drop.code, drop.at, *used[at + 2 :]]
         self._report(self._sign("detach-dropped", stack, used, mine, event=noted[0], count=OFTEN, facts=facts))
-
-
-def _within(raw: Any, code: CodeType) -> int | None:
-    """The instruction of the innermost call of this code in a stack."""
-    return next((raw[i + 1] for i in range(0, len(raw), 2) if raw[i] is code), None)
-
-
-def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int]) -> bool:
-    """Whether an extent (line, column, end line, end column) lies within another."""
-    return whole[:2] <= place[:2] and place[2:] <= whole[2:]
 
 
 def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
@@ -575,7 +536,8 @@ def _drops(code: CodeType) -> list[Drop]:
             continue
         if steps[n + 1].opname not in _CALLS or steps[n + 1].arg or steps[n + 2].opname != "POP_TOP":
             continue
-        name = _last(steps[n - 1].argval)
+        name = steps[n - 1].argval
+        name = name[-1] if isinstance(name, tuple) and name else name  # two in one instruction: Python 3.13 and later
         bound = next((m for m in range(n - 1, 0, -1) if _binds(steps[m], name)), 0)
         straight = not any("JUMP" in s.opname or s.opname == "FOR_ITER" for s in steps[bound : n + 1])
         if not steps[n - 1].opname.startswith(("LOAD_", "STORE_FAST_LOAD")) or not bound or not straight:
@@ -588,11 +550,5 @@ def _drops(code: CodeType) -> list[Drop]:
 
 
 def _binds(step: dis.Instruction, name: str) -> bool:
-    if not step.opname.startswith("STORE_") or step.opname in ("STORE_ATTR", "STORE_SUBSCR"):
-        return False
-    return name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))
-
-
-def _last(name: Any) -> Any:
-    """Of two names in one instruction (Python 3.13 and later) the one that is read last."""
-    return name[-1] if isinstance(name, tuple) and name else name
+    stores = step.opname.startswith("STORE_") and step.opname not in ("STORE_ATTR", "STORE_SUBSCR")
+    return stores and name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -46,72 +46,45 @@ MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
 
 
-@dataclass(frozen=True)
-class Flat:
-    """``stop`` is the position of the node that lets nothing pass, ``scale`` of the one that the rest comes through."""
+def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> tuple[int, int] | None:
+    """Of a leaf at this position that is reached through a scale alone, the positions of a node that lets nothing pass
+    (of these the derivative is ``zero``) and of one that the rest comes through; None of another leaf."""
+    elements = order.leaves[leaf].numel()
 
-    stop: int
-    scale: int
-
-
-def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> dict[int, Flat]:
-    """Of the leaves at these positions, those that are reached through a scale alone.
-
-    Args:
-        order: the graph; the loss comes first.
-        zero: positions of the nodes whose derivative is zero.
-    """
-    above = walk.Above(order)
-    over = set(walk.reached(zero, above.__getitem__))
-    return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
-
-
-def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> Flat | None:
-    elements = order[leaf].leaf.numel()
-    stops, scales = list[int](), list[int]()
-    todo, seen = list(above[leaf]), set[int]()
-    while todo:
-        number = todo.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        if len(seen) > MOST_CLIMBED:
-            return None
-        kind = _kind(order[number].node)
+    def of_leaf(number: int) -> str:
+        kind, whole = _kind(order.nodes[number]), _elements(order.nodes[number]) == elements
         if number in zero:
-            stops.append(number)
-        elif kind in _REDUCING and number not in over:
-            scales.append(number)
-        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above[number]:
-            todo += above[number]
-        else:
-            return None
-    if not stops or not scales or elements < 2:
-        return None
-    return (
-        Flat(stops[0], scales[0]) if all(_multiplies(order, s, elements, zero, above, over) for s in scales) else None
-    )
+            return "stop"
+        return "scale" if kind in _REDUCING and number not in over else "on" if kind in _ELEMENTWISE and whole else ""
+
+    def of_scale(number: int) -> str:
+        """All that is made of the scale goes into the value that was flattened, element by element: there both meet."""
+        if number in zero:
+            return "stop"
+        met = number in over and _elements(order.nodes[number]) == elements
+        return "" if _kind(order.nodes[number]) not in _ELEMENTWISE else "met" if met else "on"
+
+    kinds = _climbed(above, leaf, of_leaf)
+    stops, scales = ([n for n, kind in kinds.items() if kind == wanted] for wanted in ("stop", "scale"))
+    enough = stops and scales and elements > 1
+    whole = enough and all({*_climbed(above, s, of_scale).values()} - {"stop"} for s in scales)
+    return (stops[0], scales[0]) if whole else None
 
 
-def _multiplies(
-    order: Graph, scale: int, elements: int, zero: Collection[int], above: walk.Above, over: set[int]
-) -> bool:
-    """Whether all that is made of the scale goes into the value that was flattened, element by element."""
-    todo, seen = list(above[scale]), set[int]()
+def _climbed(above: walk.Above, start: int, kind_of: Callable[[int], str]) -> dict[int, str]:
+    """The nodes above this one by kind, past those that are ``on`` the way; none where one has no kind, a way ends
+    without another kind, or they are many."""
+    todo, kinds = list(above[start]), dict[int, str]()
     while todo:
         number = todo.pop()
-        if number in seen or number in zero:
+        if number in kinds:
             continue
-        seen.add(number)
-        node = order[number].node
-        if len(seen) > MOST_CLIMBED or _kind(node) not in _ELEMENTWISE:
-            return False
-        if number in over and _elements(node) == elements:
-            continue  # here both meet again
-        if not above[number]:
-            return False
-        todo += above[number]
-    return bool(seen)
+        kind = kinds[number] = kind_of(number)
+        further = above[number] if kind == "on" else []
+        if not kind or len(kinds) > MOST_CLIMBED or (kind == "on" and not further):
+            return {}
+        todo += further
+    return kinds
 
 
 def _kind(node: Any) -> str:
@@ -195,8 +168,8 @@ class DeadEnds(Sparse):
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
-            blocks = _blocks(order) if len(order) < MOST_NODES else {}
-            if blocks:
+            nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
+            if blocks := {n: block for n, node in nodes if (block := _block(node)) is not None}:
                 self._look(noted, order, blocks)
                 if self._met is None:
                     self._look_at_terms(noted, order, {order.nodes[n]: b for n, b in blocks.items()}, roots)
@@ -246,7 +219,7 @@ class DeadEnds(Sparse):
         return None not in weights and self._weights.setdefault(made_at(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph, dead: dict[int, Block]) -> None:
-        if self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
+        if self._look_for_scales(noted, order, {n for n in dead if type(order.nodes[n]).__name__ in ZERO}):
             return
         found = dominating(order, dead, self._audit.torch.nn.Parameter)
         if found is None:
@@ -267,18 +240,21 @@ class DeadEnds(Sparse):
         sign.facts |= {"single": block.single.dim} if block.single is not None else {}
         return sign
 
-    def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: list[int]) -> bool:
+    def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: set[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
         kind = self._audit.torch.nn.Parameter
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
         first: stacks.Stack | None = None
-        for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
-            kept, scale = (stacks.stack_of(order[n].node) for n in (flat.stop, flat.scale))
-            if kept is None or scale is None:
+        above = walk.Above(order)
+        over = set(walk.reached(zero, above.__getitem__)) if zero else set[int]()
+        for number in leaves if zero else ():
+            flat = _flat(order, number, zero, above, over)
+            kept, scale = [stacks.stack_of(order.nodes[n]) for n in flat or ()] or (None, None)
+            if flat is None or kept is None or scale is None:
                 continue
             if first is None:
                 first = kept
-                self._met = self._met_at("scale-alone", order[flat.stop].node, kept, noted)
+                self._met = self._met_at("scale-alone", order.nodes[flat[0]], kept, noted)
                 self._met.facts["scale"] = self._line(scale)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
@@ -322,10 +298,10 @@ class DeadEnds(Sparse):
 
     def _rounding(self, optimizer: Any) -> float:
         """What a gradient may have by rounding, beside those of the optimizer's other parameters."""
-        others = [
-            numbers_of(p.grad) for p in parameters_of(optimizer) if id(p) not in self._refs and p.grad is not None
-        ]
-        largest = max((float(g.abs().max()) for g in others if g is not None and g.numel()), default=0.0)
+        grads = (p.grad for p in parameters_of(optimizer) if id(p) not in self._refs and p.grad is not None)
+        largest = max(
+            (float(g.abs().max()) for g in map(numbers_of, grads) if g is not None and g.numel()), default=0.0
+        )
         return max(ROUNDING * largest, 1e-6)
 
     @property
@@ -387,11 +363,9 @@ def distance_of(node: Any) -> Any:
     name = type(node).__name__
     try:
         below = node if name in _DISTANCES else node.next_functions[0][0] if name in _SIZES else None
-        if below is None or (below is not node and type(below).__name__ != "SubBackward0"):
-            return None
-        if all(n is not None for n, _ in below.next_functions) or (
-            below is not node and len(below.next_functions) != 2
-        ):
+        ways = below.next_functions if below is not None else ()
+        difference = below is node or (type(below).__name__ == "SubBackward0" and len(ways) == 2)
+        if not difference or all(n is not None for n, _ in ways):
             return None
         value = saved_numbers(node, "self")
         other = saved_numbers(node, "target") if below is node else 0.0
@@ -417,11 +391,6 @@ class Block:
     equal: bool = False
     single: Single | None = None
     own: bool = False
-
-
-def _blocks(order: Graph) -> dict[int, Block]:
-    """The nodes of a graph that pass no gradient on, or not to all, by their numbers."""
-    return {f.number: block for f in order if (block := _block(f.node)) is not None}
 
 
 def _block(node: Any) -> Block | None:
@@ -453,14 +422,12 @@ def _block(node: Any) -> Block | None:
 def _of_itself(node: Any) -> Any:
     """The difference of which this is the ``exp()``, where it is 1 throughout and its sides are the same function of
     the same leaves: a ratio of a value and itself, computed twice."""
-    following = walk.inputs_of(node)
-    if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
-        return None
-    numbers = saved_numbers(node, "result")
+    below = (walk.inputs_of(node) or [None])[0]
+    numbers = saved_numbers(node, "result") if type(below).__name__ == "SubBackward0" else None
     if numbers is None or not bool((numbers == 1).all()):
         return None
-    sides = following[0].next_functions
-    return following[0] if sides[0][0] is not None and _is_same_function(*sides) else None
+    sides = below.next_functions
+    return below if sides[0][0] is not None and _is_same_function(*sides) else None
 
 
 def _is_same_function(*sides: Key) -> bool:

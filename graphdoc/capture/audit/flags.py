@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -21,81 +19,96 @@ if TYPE_CHECKING:
     from graphdoc.capture.events.journal import Seen
 
 
-# Modules that carry ``requires_grad`` as a plain attribute which says the opposite of what their parameters do.
-# ``nn.Module`` has no such attribute: setting one stores a bool and switches nothing. Looked at are the modules that
-# the frames around an optimizer's first step hold, once, and again a few steps later.
+# Attributes that say the opposite of what parameters do: ``requires_grad`` of a module, which has no such attribute, so
+# that setting one stores a bool and switches nothing; or a name that was to be ``requires_grad`` and is spelled
+# otherwise, ``p.require_grad = False``: a tensor takes any attribute, and nothing reads this one. Looked at are what an
+# optimizer holds and the modules that the frames around its first step hold, once, and again a few steps later.
 
 JUDGED = 3
 """The step of an optimizer at which a flag that still contradicts is told."""
 MOST_MODULES = 5_000
 FLAG = "requires_grad"
+_ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
+OF_MODULE, MISSPELLED = "flag-of-module", "misspelled-flag"
 
 
-class Flagged(Watch):
+class Flagged(Early):
     """``flag-of-module``: ``facts`` has ``names``, the last words of the modules' names, and ``value``, their flag;
-    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient."""
+    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient.
+    ``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.followed: dict[int, list[tuple[str, Any]]] = {}
-        """By optimizer: the names of such modules and weak references to them."""
-
-    def wants(self, seen: Seen) -> bool:
-        return seen.id in self.followed
+        self._first: dict[int, dict[Any, Any]] = {}
+        """By optimizer: such flags at its first step."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped for the first time, or again while a module of it is followed."""
+        first = self._first.get(seen.id, {})
+        if seen.steps != 1 and not (seen.steps == JUDGED and first):
+            return
+        found = self._flags({id(p): p for p in parameters_of(optimizer)})
         if seen.steps == 1:
-            held = {id(p) for p in parameters_of(optimizer)}
-            every = modules_at_hand(self._audit.torch.nn.Module)
-            found = [(name, weakref.ref(m)) for name, m in every if self._contradicts(m, held)]
-            if found:
-                self.followed[seen.id] = found
-        elif seen.steps >= JUDGED and seen.id in self.followed:
-            held = {id(p) for p in parameters_of(optimizer)}
-            alive = [(name, m()) for name, m in self.followed.pop(seen.id)]
-            still = [(name, m) for name, m in alive if m is not None and self._contradicts(m, held)]
-            if still:
-                self._tell(seen, still)
+            self._first[seen.id] = {key: flag[:2] for key, flag in found.items()}
+            return
+        still = {key: flag for key, flag in found.items() if first.get(key) == flag[:2]}
+        for kind in (OF_MODULE, MISSPELLED):
+            mine = [flag for (of, _), flag in still.items() if of == kind]
+            # Of modules the names differ, of parameters the attribute is one.
+            same = [f for f in mine if f[1] is mine[0][1] and (kind == OF_MODULE or f[0] == mine[0][0])]
+            if same and not (kind == MISSPELLED and any(s.kind == kind for s in self._found)):
+                self._tell(kind, seen, same)
 
-    def _contradicts(self, module: Any, held: set[int]) -> bool:
-        """Whether every parameter of the module is in the optimizer and none does what the module's flag says."""
-        flag, mine = _flag(module), inside(module)
-        if type(flag) is not bool or not mine:
-            return False
-        return all(id(p) in held and p.requires_grad is not flag and (flag or p.grad is not None) for p in mine)
+    def _flags(self, held: dict[int, Any]) -> dict[tuple[str, int], tuple[str, bool, list[Any]]]:
+        """The flags that say the opposite of what every one of their parameters does, which this optimizer holds: by
+        kind and id of the module or parameter the name, the value, and the parameters."""
+        found = {}
+        for name, module in modules_at_hand(self._audit.torch.nn.Module):
+            flag, mine = module.__dict__.get(FLAG), inside(module)
+            if type(flag) is bool and mine and all(id(p) in held and _contradicts(p, flag) for p in mine):
+                found[OF_MODULE, id(module)] = name, flag, mine
+        for ident, p in held.items():
+            flags = (getattr(p, "__dict__", None) or {}).items()
+            own = ((name, flag) for name, flag in flags if type(flag) is bool and flag is not p.requires_grad)
+            name, flag = next(
+                ((n, f) for n, f in own if type(n) is str and n != FLAG and _ALIKE.fullmatch(n)), ("", False)
+            )
+            if name and _contradicts(p, flag):
+                found[MISSPELLED, ident] = name, flag, [p]
+        return found
 
-    def _tell(self, seen: Seen, modules: list[tuple[str, Any]]) -> None:
-        value = _flag(modules[0][1])
-        same = [(name, m) for name, m in modules if _flag(m) is value]
-        mine = {id(p) for _, m in same for p in inside(m)}
-        sign = self._sign("flag-of-module", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
-        sign.facts = {
-            "names": sorted({name for name, _ in same}),
-            "value": value,
-            "stops": [] if value else sign.parameters,
-        }
+    def _tell(self, kind: str, seen: Seen, flags: list[tuple[str, bool, list[Any]]]) -> None:
+        mine, value = {id(p) for *_, parameters in flags for p in parameters}, flags[0][1]
+        sign = self._sign(kind, self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
+        names = {"names": sorted({name for name, *_ in flags})} if kind == OF_MODULE else {"attribute": flags[0][0]}
+        sign.facts = {**names, "value": value, "stops": [] if value else sign.parameters}
         self._report(sign)
+
+
+def _contradicts(parameter: Any, flag: bool) -> bool:
+    """Whether a parameter does the opposite; one that was to be frozen has a gradient by now."""
+    return parameter.requires_grad is not flag and (flag or parameter.grad is not None)
 
 
 def modules_at_hand(module: type) -> list[tuple[str, Any]]:
     """The modules that are held by a local name of the user's running functions, or by an attribute of their ``self``,
-    or lie inside of those."""
-    found: list[tuple[str, Any]] = []
-    seen: set[int] = set()
-    innermost = _getframe(2)
+    or lie inside of those, each once and by its own name. Calls nothing that a class may override."""
+    found: dict[int, tuple[str, Any]] = {}
+    innermost = _getframe(1)
     try:
         for frame in user_frames(innermost):
+            todo: list[tuple[Any, Any]] = []
             for name, value in list(frame.f_locals.items()):
-                around = [(name, value)]
-                if not issubclass(type(value), module) and name == "self":
-                    around = list(getattr(value, "__dict__", {}).items())
-                for own, root in around:
-                    if issubclass(type(root), module):
-                        found += _named_inside(str(own), root, seen)
+                own = name == "self" and not issubclass(type(value), module)
+                todo += getattr(value, "__dict__", {}).items() if own else [(name, value)]
+            todo = [(str(name), root) for name, root in todo if issubclass(type(root), module)][::-1]
+            while todo and len(found) < MOST_MODULES:
+                name, value = todo.pop()
+                if value is not None and id(value) not in found:
+                    found[id(value)] = name, value
+                    todo += (value.__dict__.get("_modules") or {}).items()
     finally:
         forget_locals(innermost)
-    return found
+    return list(found.values())
 
 
 class Shared(Early):
@@ -111,66 +124,6 @@ class Shared(Early):
                 if p is not None and (memory := memory_of(p)) and lying.setdefault(memory, id(p)) != id(p):
                     self._found = [Sign("suspect-shared", optimizer=seen.id, count=1, weak=True)]
                     return
-
-
-def _flag(module: Any) -> Any:
-    return module.__dict__.get(FLAG)
-
-
-def _named_inside(name: str, root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """A module and those in it by their own names, each once. Calls nothing that a class may override."""
-    todo = [(name, root)]
-    while todo and len(seen) < MOST_MODULES:
-        name, module = todo.pop()
-        if module is not None and id(module) not in seen:
-            seen.add(id(module))
-            yield name, module
-            todo += (module.__dict__.get("_modules") or {}).items()
-
-
-# Parameters with an attribute that was to be ``requires_grad`` and is spelled otherwise: ``p.require_grad = False``.
-# A tensor takes any attribute, and nothing reads this one. Told where an optimizer trains what it was to freeze.
-
-_ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
-
-
-class Misspelled(Early):
-    """``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
-
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._first: dict[int, dict[int, str]] = {}
-        """By optimizer: the attribute of such parameters by their ids."""
-
-    def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.steps == 1:
-            known = {id(p): name for p in parameters_of(optimizer) if (name := _other_flag(p))}
-            if known:
-                self._first[seen.id] = known
-        elif seen.steps == JUDGED and seen.id in self._first:
-            known = self._first.pop(seen.id)
-            still = [p for p in parameters_of(optimizer) if _other_flag(p) and known.get(id(p)) == _other_flag(p)]
-            if still and not self._found:
-                self._tell(seen, still, _other_flag(still[0]))
-
-    def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
-        value = parameters[0].__dict__[attribute]
-        mine = [id(p) for p in parameters if p.__dict__.get(attribute) is value]
-        sign = self._sign("misspelled-flag", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
-        sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
-        self._report(sign)
-
-
-def _other_flag(parameter: Any) -> str:
-    """The name of such an attribute, where its value is the opposite of what the parameter does; else empty."""
-    for name, value in (getattr(parameter, "__dict__", None) or {}).items():
-        if type(value) is bool and value is not parameter.requires_grad and _is_alike(name):
-            return str(name) if value or parameter.grad is not None else ""
-    return ""
-
-
-def _is_alike(name: Any) -> bool:
-    return type(name) is str and name != FLAG and _ALIKE.fullmatch(name) is not None
 
 
 # Parameters that are frozen while their optimizer steps: since its first step, or again after they were trained.

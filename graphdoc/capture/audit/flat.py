@@ -72,9 +72,8 @@ class Flattened(Open):
             if kept is None:
                 return
             sign = self._met_at("zero-derivative", node, kept, noted)
-            sign.facts["flat"] = flat[found[0]]
             both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
-            sign.facts["both"] = both
+            sign.facts |= {"flat": flat[found[0]], "both": both}
             self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
             behind = list(walk.nodes_behind([node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
@@ -178,23 +177,17 @@ def _outside(node: Any) -> str:
         if name == "ReluBackward0":
             result = saved_numbers(node, "result")
             return "below 0" if result is not None and not bool(result.any()) else ""
-        if name in _BOUNDS:
-            value = saved_numbers(node, "self")
+        value = saved_numbers(node, "self") if name in _BOUNDS else None
+        if value is not None:
             low, high = (getattr(node, f"_saved_{key}", None) for key in _BOUNDS[name])
-            if value is not None and isinstance(low, int | float) and bool((value < low).all()):
+            if isinstance(low, int | float) and bool((value < low).all()):
                 return f"below {low:g}"
-            if value is not None and isinstance(high, int | float) and bool((value > high).all()):
-                return f"above {high:g}"
-        if name in _PRODUCTS:
-            return ZEROS if _passes_nothing(node, _PRODUCTS[name]) else ""
+            return f"above {high:g}" if isinstance(high, int | float) and bool((value > high).all()) else ""
+        # Each factor that has a graph is multiplied by zeros alone. A single number is none: who writes
+        # ``0.0 * penalty`` means it, and a schedule begins so.
+        factors = zip(reversed(_PRODUCTS.get(name, ())), node.next_functions[-2:], strict=False)
+        against = [saved_numbers(node, key) for key, (way, _) in factors if way is not None]
+        zero = all(t is not None and t.numel() > 1 and not bool(t.any()) for t in against)
+        return ZEROS if against and zero else ""
     except (AttributeError, RuntimeError, TypeError):
-        pass
-    return ""
-
-
-def _passes_nothing(node: Any, saved_as: tuple[str, str]) -> bool:
-    """Whether each factor that has a graph is multiplied by zeros alone. A single number is none: who writes
-    ``0.0 * penalty`` means it, and a schedule begins so."""
-    ways = [n for n, _ in node.next_functions[-2:]]
-    against = [saved_numbers(node, name) for name, way in zip(reversed(saved_as), ways, strict=True) if way is not None]
-    return all(t is not None and t.numel() > 1 and not bool(t.any()) for t in against)
+        return ""

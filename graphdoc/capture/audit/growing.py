@@ -19,7 +19,7 @@ from graphdoc.capture.places.frames import made_at
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
 from graphdoc.capture.tensors.names import Census, child_modules
-from graphdoc.evidence import Frame, Sign
+from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.events.journal import Seen
@@ -104,9 +104,9 @@ class Growing(Sparse):
     def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
         stack = self._frames(at)
-        if any(_written(s.stack) == _written(stack) for s in self._found):
-            return  # the same line for another layer
-        holders = census.holders(id(tensor), True, audit.witness.cwd)
+        # Where the user's code does it: the same line for another layer is told once.
+        lines = [next((f.start for f in reversed(s) if f.user), None) for s in (stack, *(s.stack for s in self._found))]
+        holders = census.holders(id(tensor), True, audit.witness.cwd) if lines[0] not in lines[1:] else []
         if not holders:
             return
         holder = holders[0]
@@ -116,11 +116,6 @@ class Growing(Sparse):
         sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file, "one": one}
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
-
-
-def _written(stack: list[Frame]) -> Any:
-    """Where the user's code does what a stack has been taken of."""
-    return next((f.start for f in reversed(stack) if f.user), None)
 
 
 def _before(node: Any, steps: list[int]) -> Any:
@@ -152,20 +147,17 @@ def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, 
             if all(type(t) is torch.Tensor for t in last) and last[-1].requires_grad:
                 yield value, True
         if depth < DEEPEST:
-            todo += ((v, depth + 1) for v in (*_inside(value), *_kept_by_modules(value, torch)))
+            todo += ((v, depth + 1) for v in _inside(value, torch))
 
 
-def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
-    """The tensors that a module and those below it keep as plain attributes: running statistics, a state."""
+def _inside(value: Any, torch: Any) -> list[Any]:
+    """What a list or dict has, and an object of a class of the program's own: a trainer, a meter; and the tensors that
+    a module and those below it keep as plain attributes: running statistics, a state."""
     todo = [value] if torch.nn.Module in type(value).__mro__ else []
+    kept = list[Any]()
     for module in islice(iter(todo), MOST_MODULES):
         todo += [m for m in child_modules(module) if m is not None]
-        held = object.__getattribute__(module, "__dict__")
-        yield from (v for v in list(held.values()) if type(v) is torch.Tensor)
-
-
-def _inside(value: Any) -> list[Any]:
-    """What a list or dict has, and an object of a class of the program's own: a trainer, a meter."""
+        kept += (v for v in object.__getattribute__(module, "__dict__").values() if type(v) is torch.Tensor)
     kind = type(value)
     if kind is list:
         return list(value[:MOST_ITEMS])
@@ -173,4 +165,4 @@ def _inside(value: Any) -> list[Any]:
         return list(islice(dict.values(value), MOST_ITEMS))
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     held = getattr(value, "__dict__", None) if isinstance(file, str) and is_user_file(file) else None
-    return list(held.values()) if type(held) is dict else []
+    return [*(held.values() if type(held) is dict else ()), *kept]

@@ -33,10 +33,6 @@ class Hidden:
     beside: set[int] = field(default_factory=set)
     """Ids of the parameters that an optimizer was given of the same network."""
 
-    @property
-    def holds_several(self) -> bool:
-        return any(c["count"] > 1 for c in self.facts["containers"])
-
 
 def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hidden]:
     """The lists and dicts of modules, or of parameters, some of which are among ``unheld`` and none in an optimizer,
@@ -51,10 +47,8 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
     """
     module = torch.nn.Module
     found: list[Hidden] = []
-    waiting: list[tuple[Any, Hidden]] = []
-    for owner in instances_of(module):
-        if is_users(owner) and (one := _hidden_in(torch, owner, unheld, held)) is not None:
-            waiting.append((owner, one))
+    every = ((owner, _hidden_in(torch, owner, unheld, held)) for owner in filter(is_users, instances_of(module)))
+    waiting = [(owner, one) for owner, one in every if one is not None]
     within: set[int] = set()
     """Modules that would be found if the containers so far were."""
     for owner, one in waiting:
@@ -64,14 +58,13 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
         for owner, one in given:
             found.append(one)
             waiting.remove((owner, one))
-            contained = [
-                v for c in one.facts["containers"] for v in _contents(torch, owner.__dict__[c["attribute"]])[0]
-            ]
-            within.update(id(m) for v in contained if module in type(v).__mro__ for m in modules_inside(v))
+            values = [owner.__dict__[c["attribute"]] for c in one.facts["containers"]]
+            contained = [v for value in values for v in _contents(torch, value)[0] if module in type(v).__mro__]
+            within.update(id(m) for v in contained for m in modules_inside(v))
         given = [pair for pair in waiting if id(pair[0]) in within]
         for _, one in given:
             one.beside = found[0].beside
-    several = [one for one in found if one.holds_several]
+    several = [one for one in found if any(c["count"] > 1 for c in one.facts["containers"])]
     return _by_class(several) if several else found[:1]
 
 
@@ -91,13 +84,8 @@ def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any], held: set[int]) -
     writes = [(c, getattr(c.__dict__.get("__init__"), "__code__", None)) for c in type(owner).__mro__]
     own = [(c, code) for c, code in writes if code is not None]
     cls, code = next((w for w in own if containers[0]["attribute"] in w[1].co_names), own[0])
-    facts = {
-        "class": cls.__qualname__,
-        "containers": containers,
-        "file": code.co_filename,
-        "line": code.co_firstlineno,
-    }
-    return Hidden(parameters, facts)
+    place = {"file": code.co_filename, "line": code.co_firstlineno}
+    return Hidden(parameters, {"class": cls.__qualname__, "containers": containers, **place})
 
 
 def _attributes(torch: Any, owner: Any) -> list[tuple[str, Any]]:

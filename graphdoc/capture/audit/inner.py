@@ -65,11 +65,11 @@ class Inner(Early):
                 continue
             entered = self._entered.get(ident)
             if entered is None or entered.ref() is not leaf:
-                if len(self._entered) >= MOST_FOLLOWED:
-                    continue
-                entered = self._entered[ident] = _Entered(leaf, noted)
-            entered.noted = noted
-            entered.count += 1
+                entered = _Entered(leaf, noted)
+            if ident in self._entered or len(self._entered) < MOST_FOLLOWED:
+                self._entered[ident] = entered
+                entered.noted = noted
+                entered.count += 1
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         if seen.steps != ENOUGH or not self._entered:
@@ -89,19 +89,16 @@ class Inner(Early):
         """Whether a parameter has entered inner losses and no other."""
         ident, audit = id(parameter), self._audit
         entered = self._entered.get(ident)
-        same = entered is not None and parameter is not None and entered.ref() is parameter
-        if not same or entered.count < OFTEN or ident in self._excused:  # type: ignore[union-attr]
+        same = entered is not None and entered.ref() is parameter and entered.count >= OFTEN
+        if not same or ident in self._excused:
             return False
         had = parameter.grad is not None or audit.journal.with_grad.get(ident)
         return bool(parameter.requires_grad and not had and ident not in audit.reached)
 
     def signs(self) -> list[Sign]:
         """What is still so: a later phase may have trained them."""
-        return [
-            sign
-            for refs, sign in self._kept
-            if sign.parameters and all(self._is_missed(p) for ref in refs if (p := ref()) is not None)
-        ]
+        alive = ((sign, [p for ref in refs if (p := ref()) is not None]) for refs, sign in self._kept)
+        return [sign for sign, mine in alive if sign.parameters and all(map(self._is_missed, mine))]
 
 
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
@@ -142,18 +139,12 @@ class Products(Watch):
             self._first = noted, asked
             if self.closely is not None:
                 self.closely.recorded(noted, outputs, given, inputs)
-        elif self._first is not None and asked and asked <= self._first[1] and self._differentiates(outputs):
-            self._second, self.waits = noted, True
-
-    def _differentiates(self, outputs: Any) -> bool:
-        """Whether a gradient that was recorded lies behind these."""
-        engine = self._audit.witness.calls.code
-        with self._unseen():
-            for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
-                kept = stacks.stack_of(node)
-                if kept is not None and stacks.made_in_backward(kept, engine):
-                    return True
-        return False
+        elif self._first is not None and asked and asked <= self._first[1]:
+            engine = self._audit.witness.calls.code
+            with self._unseen():  # does a gradient that was recorded lie behind these?
+                behind = (stacks.stack_of(n) for n, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES))
+                if any(kept is not None and stacks.made_in_backward(kept, engine) for kept in behind):
+                    self._second, self.waits = noted, True
 
     def gave(self, noted: Noted, results: Any) -> None:
         """A grad call has ended well."""

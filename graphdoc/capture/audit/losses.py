@@ -44,30 +44,22 @@ class Bypassed(Watch):
     """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
     ``other`` is the latest backward call."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._values: dict[int, tuple[float, int]] = audit.journal.living.forgetting({})
-        """By parameter: a sum over its values, and in how many steps that was the same."""
-
     def missed(
-        self, optimizer: Any, seen: Seen, missed: set[int], sums: dict[Any, tuple[stacks.Stack, frozenset[int]]]
+        self, optimizer: Any, seen: Seen, missed: set[int], estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]]
     ) -> None:
         """An optimizer has stepped without ever having reached ``missed``."""
         audit = self._audit
-        met = {i for _, behind in sums.values() for i in behind} & missed
+        met = {i for _, behind in estimators.values() for i in behind} & missed
         if not met or self._found:
             return
         with self._unseen(), audit.torch.no_grad():
-            for p in parameters_of(optimizer):
-                if id(p) in met and (numbers := numbers_of(p)) is not None:
-                    total = float(numbers.double().abs().sum())
-                    known, count = self._values.get(id(p), (total, 0))
-                    self._values[id(p)] = (total, count + 1 if known == total else -ENOUGH)
-        still = {i for i in met if self._values.get(i, (0.0, 0))[1] >= ENOUGH}
+            held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
+            sums = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        still = {one[0] for one in sums if self._often(one, 1 + ENOUGH)}
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
-        at = next(here for here, behind in sums.values() if behind & still)
+        at = next(here for here, behind in estimators.values() if behind & still)
         self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
 
@@ -217,10 +209,8 @@ class Losses(Watch):
         if self.watch is None:
             if seen.steps in (LATER - 1, LATER):
                 self._suspect_zero(optimizer, seen)
-            if seen.steps == LATER:
+            if seen.steps == LATER or ("unreached", seen.id) in self._suspects:
                 self._suspect_unreached(optimizer, seen)
-            elif ("unreached", seen.id) in self._suspects:
-                self._keep_unreached(optimizer, seen)
             return
         missed = self._missed(optimizer) | hungry
         if self._measured:
@@ -230,8 +220,8 @@ class Losses(Watch):
             self._bypassed.missed(optimizer, seen, missed, self.watch.estimators)
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
-            drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
-            self._tell_missed([(r, behind) for r, behind in drawn if behind & missed], missed, optimizer, seen)
+            drawn = [(r, r.behind) for r in reversed(self.watch.drawn()) if r.behind & missed]
+            self._tell_missed(drawn, missed, optimizer, seen)
         self.watch.stepped()
 
     def wants(self, seen: Seen) -> bool:
@@ -247,12 +237,9 @@ class Losses(Watch):
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         last = self._audit.journal.latest("backward")
         had = self._audit.journal.with_grad
-        if (
-            last is None
-            or last.index == before
-            or not any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
-            or self._audit.journal.is_double(seen)  # it was the other one that has found them
-        ):
+        found = any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
+        # Of two that hold the same, it may have been the other one that has found them.
+        if last is None or last.index == before or not found or self._audit.journal.is_double(seen):
             return set()
         self._hungry[seen.id] = steps + 1, last.index
         if steps == 0:
@@ -336,23 +323,20 @@ class Losses(Watch):
             self._suspects["zero", seen.id] = sign
 
     def _suspect_unreached(self, optimizer: Any, seen: Seen) -> None:
-        """Note parameters without gradient, with the places of the modules that they belong to."""
-        missed = self._missed(optimizer)
-        last = self._audit.journal.latest("backward")
-        if missed and self._audit.reached and last is not None:
+        """Note parameters without gradient, with the places of the modules that they belong to; and later forget those
+        whose turn has come: a memory has filled up, a second network begins to learn."""
+        missed, last, key = self._missed(optimizer), self._audit.journal.latest("backward"), ("unreached", seen.id)
+        positions = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
+        if key in self._suspects:
+            facts = self._suspects[key].facts
+            facts["positions"] = [i for i in facts["positions"] if i in positions]
+            if not facts["positions"]:
+                del self._suspects[key]
+        elif missed and self._audit.reached and last is not None:
+            around = forwards_around(self._audit.torch, missed, self._witness.cwd)
             sign = self._sign_at("suspect-unreached", last, optimizer=seen.id, count=OFTEN, weak=True)
-            sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
-            sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
-            self._suspects["unreached", seen.id] = sign
-
-    def _keep_unreached(self, optimizer: Any, seen: Seen) -> None:
-        """Forget those whose turn has come: a memory has filled up, a second network begins to learn."""
-        sign = self._suspects["unreached", seen.id]
-        missed = self._missed(optimizer)
-        held = parameters_of(optimizer)
-        sign.facts["positions"] = [i for i in sign.facts["positions"] if i < len(held) and id(held[i]) in missed]
-        if not sign.facts["positions"]:
-            del self._suspects["unreached", seen.id]
+            sign.facts = {"forwards": around, "positions": positions}
+            self._suspects[key] = sign
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -371,23 +355,16 @@ class Losses(Watch):
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
     def tell_measured(
-        self, records: list[Record], behind: frozenset[int], optimizer: int, facts: dict[str, Any]
+        self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset(), added: list[Frame] | None = None
     ) -> None:
-        """Tell that steps go on without what these operations have cut off, on which a loss was measured to depend."""
-        self._tell_of_latest(Sign("cut-off", optimizer=optimizer, facts=facts), records, behind)
-
-    def tell_added(self, records: list[Record], added: list[Frame]) -> None:
-        """Tell that what these operations have cut off was measured to be a term that no gradient knows of."""
-        if self._tell_of_latest(Sign("constant-term"), records) and self._evidence is not None:
-            self._evidence.signs[0].other = added
-
-    def _tell_of_latest(self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset()) -> bool:
-        """Tell of the latest backward call, unless something has been told."""
+        """Tell of the latest backward call, unless something has been told: that steps go on without what these
+        operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
+        gradient knows of."""
         last = self._audit.journal.latest("backward")
-        if self._evidence is not None or last is None:
-            return False
-        self._tell(last.noted, (), sign, records, None, behind)
-        return True
+        if self._evidence is None and last is not None:
+            self._tell(last.noted, (), sign, records, None, behind)
+            if added is not None and self._evidence is not None:
+                sign.other = added
 
     def _tell(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import string_at
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -28,36 +27,31 @@ MOST_PARAMETERS = 256
 
 
 class Fingerprint:
-    """One parameter, as it stood when it was read last."""
+    """One parameter, or ``one`` number of it, as it stood when it was read last."""
 
-    __slots__ = ("_memory", "_print", "_size", "_version", "ref")
+    __slots__ = ("_memory", "_one", "_print", "_size", "ref", "version")
 
-    def __init__(self, parameter: Any) -> None:
+    def __init__(self, parameter: Any, one: bool = False) -> None:
         self.ref = Ref(parameter)
+        self._one = parameter.element_size() if one else 0
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
-        self._memory, self._version = memory_of(parameter), parameter._version
-        self._size = _size_of(parameter)
-        self._print = _read(self._memory, self._size) if self._memory else 0
+        self._memory, self._size, self.version = memory_of(parameter), _size_of(parameter), parameter._version
+        self._print = self._read() if self._memory else 0
+
+    def _read(self) -> int | bytes:
+        if self._one:
+            return string_at(self._memory + self._size // self._one // 2 * self._one, self._one)
+        return _read(self._memory, self._size)
 
     def moved(self) -> Any:
         """The parameter, if other numbers stand in the same memory and the version is the same; else None."""
-        parameter = self.ref()
-        if parameter is None or not self._memory or memory_of(parameter) != self._memory:
+        p = self.ref()
+        if p is None or not self._memory or p.data_ptr() != self._memory or _size_of(p) != self._size:
             return None  # memory that has been given up is never read
-        if _size_of(parameter) != self._size:
-            return None
-        if parameter._version != self._version or _read(self._memory, self._size) == self._print:
-            return None
-        return parameter
-
-
-def fingerprints(parameters: list[Any]) -> list[Fingerprint]:
-    """Those of the first so many that can be read."""
-    readable = (p for p in parameters if is_readable(p))
-    return [Fingerprint(p) for p, _ in zip(readable, range(MOST_PARAMETERS), strict=False)]
+        return p if p._version == self.version and self._read() != self._print else None
 
 
 def is_readable(parameter: Any) -> bool:
@@ -105,62 +99,36 @@ MOST_CALLS = 30
 """Backward calls whose leaves without an optimizer are read."""
 TURN = 8
 """Steps after which another parameter is sampled."""
-
-
-class _Sample:
-    """One number of one parameter, as the optimizer's latest step has left it."""
-
-    __slots__ = ("_kind", "_memory", "_offset", "_value", "ref", "version")
-
-    def __init__(self, parameter: Any, kind: Any) -> None:
-        self.ref = Ref(parameter)
-        self._kind = kind
-        self.again(parameter)
-
-    def again(self, parameter: Any) -> None:
-        """Read it anew."""
-        self._memory = parameter.data_ptr()  # 0 where it has been given up
-        self._offset = parameter.numel() // 2 * parameter.element_size()
-        self._value, self.version = self._read() if self._memory else 0.0, parameter._version
-
-    def _read(self) -> float:
-        return float(self._kind.from_address(self._memory + self._offset).value)
-
-    def moved(self) -> Any:
-        """The parameter, if the number is another one in the same memory, and the version is the same; else None."""
-        parameter = self.ref()
-        if parameter is None or not self._memory or parameter.data_ptr() != self._memory:
-            return None  # memory that has been given up is never read
-        if self._read() == self._value:
-            return None
-        return parameter if parameter._version == self.version else None
+LATEST = 1 << 62
+"""Above all sequence numbers."""
 
 
 class _Held:
-    """The parameters of one optimizer that get gradients, and what is read of them."""
-
-    __slots__ = ("before", "prints", "refs", "sample", "turn")
+    """The parameters of one optimizer that get gradients, and what is read of them: all, or a number of one."""
 
     def __init__(self, parameters: list[Any]) -> None:
         self.refs = [Ref(p) for p in parameters]
-        self.sample: _Sample | None = None
+        self.sample: Fingerprint | None = None
         self.turn = 0
         self.prints: list[Fingerprint] = []
         self.before: tuple[int, set[int | None]] | None = None
         """What had moved when the optimizer was cleared: the sequence number and the memory."""
 
-    def again(self) -> None:
-        for read in (*self.prints, self.sample):
-            parameter = read.ref() if read is not None else None
-            if parameter is not None and read is not None:
-                read.again(parameter)
+    def alive(self) -> list[Any]:
+        return [p for ref in self.refs if (p := ref()) is not None]
 
-    def moved(self) -> list[Any]:
-        """The parameters that have moved since the latest step, as far as they are read."""
-        if self.prints:
-            return [p for read in self.prints if (p := read.moved()) is not None]
-        p = self.sample.moved() if self.sample is not None else None
-        return [p] if p is not None else []
+    def moved(self) -> tuple[list[Any], set[int | None]]:
+        """The parameters that have moved since the latest step, as far as they are read, and the memory of these. All
+        are read anew then. Of one that was sampled it is the memory of all: the first layer's weight is not needed for
+        a backward, and whoever moves one may have moved the others too."""
+        sample = [self.sample] if self.sample is not None else []
+        found = [p for read in self.prints or sample if (p := read.moved()) is not None]
+        if not found:
+            return [], set()
+        for read in (*self.prints, *sample):
+            if (p := read.ref()) is not None:
+                read.again(p)
+        return found, {storage_of(p) for p in (found if self.prints else self.alive())} - {None}
 
 
 class Moved(Watch):
@@ -168,14 +136,12 @@ class Moved(Watch):
     forward. Weak: the write may as well have come before it."""
 
     def __init__(self, audit: Audit) -> None:
-        torch = audit.torch
         super().__init__(audit)
-        self._kinds = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None where its own steps move no version."""
         self._others: dict[int, Fingerprint] = {}
         """Leaves of the graphs that no optimizer steps, by id."""
-        self._calls = self._looks = self._seen = 0
+        self._calls = self._seen = 0
         self.closely = False
         """All parameters of an optimizer are read until its next step."""
 
@@ -203,60 +169,39 @@ class Moved(Watch):
         held.before = None
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.closely = True
-            held.prints = fingerprints([p for ref in held.refs[:MOST_PARAMETERS] if (p := ref()) is not None])
+            held.prints = [Fingerprint(p) for p in held.alive() if is_readable(p)][:MOST_PARAMETERS]
         elif held.prints:
             held.prints = []
             self.closely = any(h is not None and h.prints for h in self._held.values())
         if sample is None or parameter is None or seen.steps % TURN == 0:
             self._sample(held)
-        elif parameter is not None:
+        else:
             sample.again(parameter)
 
     def _plain(self, parameter: Any) -> bool:
         return type(parameter) is self._audit.torch.nn.Parameter and is_readable(parameter)
 
-    def _sample(self, held: _Held) -> None:
+    @staticmethod
+    def _sample(held: _Held) -> None:
         """Read another parameter from now on."""
-        held.sample = None
         held.turn += 1
-        for number in range(held.turn, held.turn + min(TURN, len(held.refs))):
-            p = held.refs[number % len(held.refs)]()
-            if p is not None and p.grad is not None and p.dtype in self._kinds and is_readable(p):
-                held.sample = _Sample(p, self._kinds[p.dtype])
-                return
+        turns = range(held.turn, held.turn + min(TURN, len(held.refs)))
+        some = (held.refs[number % len(held.refs)]() for number in turns)
+        found = (p for p in some if p is not None and p.grad is not None and is_readable(p))
+        held.sample = next((Fingerprint(p, True) for p in found), None)
 
-    def zeroed(self, seen: Seen) -> None:
-        """An optimizer is about to be cleared: a write that came before is older than a forward that comes now.
+    def cleared(self, optimizer: int = -1) -> None:
+        """An optimizer is about to be cleared, or a module: what is read closely, and what is sampled of this one, was
+        written before now, and is older than a forward that comes now.
 
         So it is where another network is read: a clipped critic by the generator's loss.
         """
-        self._cleared(seen.id)
-
-    def emptied(self) -> None:
-        """A module is about to be cleared."""
-        self._cleared(None)
-
-    def _cleared(self, optimizer: int | None) -> None:
-        """What is read closely, and what is sampled of this optimizer, was written before now."""
-        if self._looks >= MOST_LOOKS:
-            return
-        for ident, held in self._held.items():
+        for ident, held in self._held.items() if self._looks < MOST_LOOKS else ():
             if held is not None and (held.prints or ident == optimizer):
-                self._older(held)
-
-    def _older(self, held: _Held) -> None:
-        moved = held.moved()
-        if moved:
-            held.again()
-            self._audit.followers.written(moved)
-            held.before = self._audit.torch.autograd._get_sequence_nr(), self._memory(held, moved)
-
-    @staticmethod
-    def _memory(held: _Held, moved: list[Any]) -> set[int | None]:
-        """Of one parameter that was sampled: the first layer's weight is not needed for a backward, and whoever moves
-        one may have moved the others too."""
-        every = moved if held.prints else [p for ref in held.refs if (p := ref()) is not None]
-        return {storage_of(p) for p in every} - {None}
+                moved, memory = held.moved()
+                if moved:
+                    self._audit.followers.written(moved)
+                    held.before = self._audit.torch.autograd._get_sequence_nr(), memory
 
     # -- what is asked -------------------------------------------------------------------------------------------
 
@@ -271,24 +216,20 @@ class Moved(Watch):
         new = [p for i, p in mine.items() if i in self._others or len(self._others) < MOST_PARAMETERS]
         self._others.update((id(p), Fingerprint(p)) for p in new[:MOST_PARAMETERS])
         if moved:
-            self._look(noted, outputs, {storage_of(p) for p in moved}, 1 << 62)
+            self._look(noted, outputs, {storage_of(p) for p in moved}, LATEST)
 
     def began(self, noted: Noted, outputs: Any) -> None:
         """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
-        if self._looks >= MOST_LOOKS:
-            return
-        for held in self._held.values():
+        for held in self._held.values() if self._looks < MOST_LOOKS else ():
             if held is None:
                 continue
-            moved = held.moved()
+            moved, memory = held.moved()
+            before, held.before = held.before, None
             if moved:
-                held.again()
                 self._audit.followers.written(moved)
-                self._look(noted, outputs, self._memory(held, moved), 1 << 62)
-            elif held.before is not None:
-                sequence, memory = held.before
-                self._look(noted, outputs, memory, sequence)
-            held.before = None
+                self._look(noted, outputs, memory, LATEST)
+            elif before is not None:
+                self._look(noted, outputs, before[1], before[0])
 
     def _look(self, noted: Noted, outputs: Any, memory: set[int | None], since: int) -> None:
         """Whether the graph holds this memory as a forward before that moment has saved it."""

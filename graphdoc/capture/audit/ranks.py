@@ -108,7 +108,10 @@ class Unreduced(Open):
             if found is None:
                 return
             wrapper, mine = found
-            if self._averaged(count, mine):
+            # Parameters that changed since the latest step while something was sent may be what is shared.
+            before = self._stepped if count != self._before else {}
+            now = self._sampled((i, p) for i, p in mine.items() if i in before)
+            if any(now[i] != before[i] for i in now):
                 self.looks = MOST_LOOKS
                 return
             unknown = {} if wrapper is None else _unknown(wrapper, mine)
@@ -154,23 +157,14 @@ class Unreduced(Open):
         self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
         self._before = count
 
-    def _averaged(self, count: int, leaves: dict[int, Any]) -> bool:
-        """Whether parameters changed since the latest step while something was sent: they may be what is shared."""
-        if not self._stepped or count == self._before:
-            return False
-        now = self._sampled((i, p) for i, p in leaves.items() if i in self._stepped)
-        return any(now[i] != self._stepped[i] for i in now)
-
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
-        bypassed = local.wrapper is not None
-        quiet = count == local.count
+        bypassed, quiet = local.wrapper is not None, count == local.count
+        alone = quiet and (bypassed or count == self._before)
         if bypassed and not quiet:
             now = self._sampled((i, held[i].grad) for i in local.samples if i in held)
-            if not now or not _is_scaled([(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]):
-                return
-        elif not bypassed and not (quiet and count == self._before):
-            return
-        if self._often((seen.id, bypassed), OFTEN):
+            pairs = [(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]
+            alone = bool(now) and _is_scaled(pairs)
+        if alone and self._often((seen.id, bypassed), OFTEN):
             self._tell(local, seen, quiet)
 
     def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
@@ -246,10 +240,8 @@ class Unreduced(Open):
     @staticmethod
     def _reduces(wrapper: Any) -> bool:
         """Whether the reducer in C++ averages gradients, over more than one rank."""
-        other = getattr(wrapper, "_use_python_reducer", False) or getattr(
-            wrapper, "_delay_all_reduce_all_params", False
-        )
-        return not other and wrapper.process_group.size() > 1
+        others = ("_use_python_reducer", "_delay_all_reduce_all_params")
+        return not any(getattr(wrapper, name, False) for name in others) and wrapper.process_group.size() > 1
 
     # -- telling ---------------------------------------------------------------------------------------------------
 
@@ -272,7 +264,6 @@ class Unreduced(Open):
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        """What was found."""
         return self._bypassed or self._alone
 
 
@@ -298,11 +289,8 @@ def _is_converted(wrapper: Any) -> bool:
     """Whether parameters have another dtype or device than when they were wrapped. Autograd then drops the node that
     adds up their gradient, with the hooks in it (torch/csrc/autograd/variable.cpp, ``set_data``)."""
     held = wrapper._module_parameters
-    size = wrapper._get_ddp_logging_data().get("total_parameter_size_bytes")
-    return any(p.device.type != wrapper.device_type for p in held) or size not in (
-        None,
-        sum(p.numel() * p.element_size() for p in held),
-    )
+    size, now = wrapper._get_ddp_logging_data().get("total_parameter_size_bytes"), sum(p.nbytes for p in held)
+    return any(p.device.type != wrapper.device_type for p in held) or size not in (None, now)
 
 
 def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
@@ -317,11 +305,8 @@ def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
         known = {id(p) for pair in both for p in pair}
     else:
         known = {id(p) for p in getattr(wrapper, "_module_parameters", leaves.values())}
-    left = {
-        id(p)
-        for name, p in _module_of(wrapper).named_parameters()
-        if id(p) not in known and name not in ignored and not is_hooked(p)
-    }
+    named = ((name, p) for name, p in _module_of(wrapper).named_parameters() if id(p) not in known)
+    left = {id(p) for name, p in named if name not in ignored and not is_hooked(p)}
     return {i: p for i, p in leaves.items() if i in left and not hasattr(p, "device_mesh")}
 
 
@@ -394,15 +379,11 @@ class Streams(Watch):
             holders = census.holders(ident, True, audit.witness.cwd) if shared else []
             kept = stacks.stack_of(node)
             if holders and kept is not None:
-                name, inside, _ = holders[0].told.partition("[")
+                name, _, rest = holders[0].told.partition("[")
                 sign = self._sign("kept-collector", kept, noted, shared)
-                sign.facts = {"name": name, "inside": bool(inside)}
+                sign.facts = {"name": name, "inside": bool(rest)}
                 self._found += [sign] if sign not in self._found else []
-        wrapped = self._wrapped(leaves)
+        kind = audit.torch.nn.parallel.DistributedDataParallel  # which has hooks in all that it wraps
+        wrapped = {id(p) for wrapper in instances_of(kind) for p in inside(wrapper)} & leaves.keys()
         if wrapped:
             self._found.append(self._sign("kept-collector", None, noted, wrapped, facts={"wrapped": True}))
-
-    def _wrapped(self, leaves: dict[int, Any]) -> set[int]:
-        """Those of these leaves that a DistributedDataParallel has hooks in."""
-        kind = self._audit.torch.nn.parallel.DistributedDataParallel
-        return {id(p) for wrapper in instances_of(kind) for p in inside(wrapper)} & leaves.keys()

@@ -8,6 +8,7 @@ to the old values nor to the new. Writes through ``.data`` are only seen by a se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ class Stale(Watch):
             self._audit.witness.looking = True
         if not (self._fused or self._writes) or self._evidence is not None:
             return
-        roots = [root for root in (grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")) if root is not None]
+        roots = [root for root in tensor_roots(outputs) if root is not None]
         with self._unseen():
             old = any(self._moved(found) for found in walk.walk(roots, walk.DEEP - 1))
         if old:
@@ -84,25 +85,22 @@ class Stale(Watch):
 
         def add(evidence: Evidence, autopsy: Autopsy) -> None:
             hidden = self._writes.latest() if self._writes is not None else None
-            self._add_steps(evidence, autopsy)
+            # The latest fused step is what has written: it counts as no write anywhere else.
+            steps = (e for e in reversed(autopsy.entries) if e.kind == "step" and e.optimizer in self._fused)
+            step = next(steps, None)
+            writes = list[Write]()
             if hidden is not None:
                 sign.other, sign.facts = self._frames(hidden[1]), {"hidden": hidden[0]}
-                for stale in evidence.stale:
-                    stale.writes = [Write(hidden[0], self._frames(hidden[1]), version=1)]
+                writes = [Write(hidden[0], sign.other, version=1)]
+            elif step is not None:
+                kind = next((o.type for o in evidence.optimizers if o.id == step.optimizer), "Optimizer")
+                writes = [Write(f"{kind}.step", self._frames(step.raw), version=1, event=step.index)]
+            for stale in evidence.stale if writes else ():
+                stale.writes = [replace(write) for write in writes]
             sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})
 
         self._evidence = as_if(self._audit, noted, STALE_UNSEEN, sign, roots, self._suspect, add)
         self._audit.tell_early()
-
-    def _add_steps(self, evidence: Evidence, autopsy: Autopsy) -> None:
-        """The latest fused step as what has written: it counts as no write anywhere else."""
-        step = next((e for e in reversed(autopsy.entries) if e.kind == "step" and e.optimizer in self._fused), None)
-        if step is None:
-            return
-        kind = next((o.type for o in evidence.optimizers if o.id == step.optimizer), "Optimizer")
-        for stale in evidence.stale:
-            stack = self._frames(step.raw)
-            stale.writes = [Write(f"{kind}.step", stack, version=1, event=step.index)]
 
     def _suspect(self, order: walk.Graph) -> None:
         """Mark what the version counter does not: one version further, as another optimizer would have made it."""
@@ -193,14 +191,11 @@ class Once(Watch):
         held = parameters_of(optimizer)
         known = self._steps.setdefault(seen.id, _Steps(seen))
         known.numbers = [*known.numbers, seen.sequence][-2:]
-        known.cast = known.cast and self._casts(held)
+        torch = self._audit.torch
+        on = torch.is_autocast_cache_enabled() and any(torch.is_autocast_enabled(p.device.type) for p in held[:1])
+        known.cast = known.cast and on
         known.moved = {id(p) for p in held if p.grad is not None}
         self._stepped = True
-
-    def _casts(self, held: list[Any]) -> bool:
-        """Whether autocast is on for these, and keeps what it casts."""
-        torch = self._audit.torch
-        return torch.is_autocast_cache_enabled() and any(torch.is_autocast_enabled(p.device.type) for p in held[:1])
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         since = max((s.numbers[0] for s in self._steps.values() if len(s.numbers) == 2), default=-1)
@@ -235,17 +230,25 @@ class Once(Watch):
 
     def _tell(self, noted: Noted, roots: list[Any], again: list[tuple[walk.Found, _Steps]]) -> None:
         """Of each of these nodes it must be known that its result is no view: by its name, or by who holds it."""
-        with self._unseen():
-            held = _results({f.node for f, _ in again}, self._audit.torch.Tensor)
+        with self._unseen():  # where the results of these nodes stand, as far as the program holds them
+            nodes = {f.node for f, _ in again}
+            every = ((o, grad_fn_of(o)) for o in instances_of(self._audit.torch.Tensor))
+            held = {node: storage_of(o) for o, node in every if node in nodes}
         casts = [(f, s) for f, s in again if f.op == _CAST and f.node not in held and s.cast]
         if casts:
             self._tell_casts(noted, casts)
             return
         memory = {storage_of(p) for _, s in again for o in s.seen.known() for p in parameters_of(o)}
-        own = {f.node for f, _ in again if f.op in COPIES or held.get(f.node, None) not in (*memory, None)}
+        own = {f.node for f, _ in again if f.op in COPIES or held.get(f.node) not in (*memory, None)}
         if own:
             sign = Sign("computed-once", count=1)
-            self._evidence = as_if(self._audit, noted, USED_AGAIN, sign, roots, lambda order: _release(order, own))
+
+            def release(order: walk.Graph) -> None:
+                """Mark these nodes as those are which a backward call has freed."""
+                for number in order.numbers_of(own).values():
+                    order.released[number] = 1
+
+            self._evidence = as_if(self._audit, noted, USED_AGAIN, sign, roots, release)
             self._audit.tell_early()
 
     def _tell_casts(self, noted: Noted, casts: list[tuple[walk.Found, _Steps]]) -> None:
@@ -257,15 +260,3 @@ class Once(Watch):
         step, optimizer = self._latest_step(steps.seen), steps.seen.id
         facts = {"event": noted[0], "count": steps.seen.steps}
         self._report(self._sign("cast-once", kept, step, leaves, optimizer=optimizer, **facts))
-
-
-def _results(nodes: set[Any], kind: type) -> dict[Any, int | None]:
-    """Where the results of these nodes stand, as far as the program holds them."""
-    every = ((o, grad_fn_of(o)) for o in instances_of(kind))
-    return {node: storage_of(o) for o, node in every if node in nodes}
-
-
-def _release(order: walk.Graph, nodes: set[Any]) -> None:
-    """Mark these nodes as those are which a backward call has freed."""
-    for number in order.numbers_of(nodes).values():
-        order.released[number] = 1

@@ -91,7 +91,8 @@ class Unstepped(Watch):
             return None  # they are updated by hand
         if audit.witness.scaled():
             return None  # a scaler leaves steps out as long as gradients overflow
-        if any(map(is_hooked, parameters)) or _are_taken(audit.torch.nn.Module):
+        taken = any(m.__dict__.get("_backward_hooks") for m in instances_of(audit.torch.nn.Module))
+        if taken or any(map(is_hooked, parameters)):
             return None  # the calls may be for what a hook takes
         mine = {id(p) for p in parameters}
         entries = list(audit.journal.entries())
@@ -123,21 +124,12 @@ class Unstepped(Watch):
         left = [calls for place, calls in found.items() if place not in used and len(calls) >= least]
         return left[0] if len(left) == 1 else []
 
-    def _was_cleared(self, seen: Seen) -> bool:
-        """Whether not only a module was cleared, and gradients came more often than that."""
-        return (
-            self._calls[seen.id][1].occurrences > FEW and self._audit.journal.latest("zero_grad", seen.id) is not None
-        )
-
     def signs(self) -> list[Sign]:
-        self._audit.journal.settle()
-        few = self._at_end(self._was_cleared)
+        journal = self._audit.journal
+        journal.settle()
+        # Not only a module was cleared, and gradients came more often than that.
+        few = self._at_end(lambda s: self._calls[s.id][1].occurrences > FEW and bool(journal.latest("zero_grad", s.id)))
         return [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
-
-
-def _are_taken(module: type) -> bool:
-    """Whether a living module has a hook for what its results are given as gradients."""
-    return any(m.__dict__.get("_backward_hooks") for m in instances_of(module))
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
@@ -146,9 +138,7 @@ def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]
     for e in later:
         if e.kind == "zero_grad":
             cleared.add(e.optimizer)
-        elif (
-            e.kind == "step" and e.optimizer not in cleared and (e.optimizer not in held or held[e.optimizer] & reaches)
-        ):
+        elif e.kind == "step" and e.optimizer not in cleared and held.get(e.optimizer, reaches) & reaches:
             return True
     return False
 
@@ -218,11 +208,8 @@ class Starved(Open):
     def _moves(self, optimizer: Any, seen: Seen) -> bool:
         """Whether an optimizer that is not PyTorch's moves its parameters by something else than gradients."""
         parameters = parameters_of(optimizer)
-        if (
-            type(optimizer).__module__.startswith("torch.optim")
-            or self._idle.get(seen.id, 0) > ENOUGH
-            or not parameters
-        ):
+        own = type(optimizer).__module__.startswith("torch.optim")
+        if own or self._idle.get(seen.id, 0) > ENOUGH or not parameters:
             return False
         held = print_of(parameters[0])
         return self._held.setdefault(seen.id, held) != held
@@ -248,17 +235,12 @@ class Starved(Open):
         with self._unseen():
             new = in_their_place(audit.torch, mine) if noted is not None else set()
         if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
-            names = sorted(audit.names[i] for i in new)
-            facts = {"no_call": False}
-            return self._sign_at(
-                "held-stale", noted, parameters=names, optimizer=seen.id, event=step.index, facts=facts
-            )
-        sign = self._sign_at("starved", step, noted, optimizer=seen.id)
-        sign.parameters = audit.named(map(id, mine))
-        alive = (id(t) for ref in leaves if (t := ref()) is not None)
-        named = audit.named(alive)
-        sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
-        return sign
+            told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
+            return self._sign_at("held-stale", noted, facts={"no_call": False}, **told)
+        named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)
+        facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
+        names = audit.named(map(id, mine))
+        return self._sign_at("starved", step, noted, parameters=names, optimizer=seen.id, facts=facts)
 
     def signs(self) -> list[Sign]:
         known = self._audit.journal.optimizers
@@ -332,7 +314,6 @@ class Undone(Watch):
         """By optimizer; None once it has been seen to get on."""
 
     def began(self) -> None:
-        """A backward call is about to run."""
         for held in self._held.values():
             if held is not None:
                 held.before = held.read()
@@ -355,13 +336,11 @@ class Undone(Watch):
             self._held[seen.id] = None
         elif held.times == TAKEN_BACK:
             self._held[seen.id] = None
-            if self._differ(held):
+            with self._unseen(), self._audit.torch.no_grad():
+                numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
+                differ = sum(int(n.unique().numel()) for n in numbers) >= VALUES
+            if differ:
                 self._found.append(Sign("suspect-undone", optimizer=seen.id, count=TAKEN_BACK, weak=True))
-
-    def _differ(self, held: _Held) -> bool:
-        with self._unseen(), self._audit.torch.no_grad():
-            numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
-            return sum(int(n.unique().numel()) for n in numbers) >= VALUES
 
 
 class AtRest(Open):
@@ -375,22 +354,21 @@ class AtRest(Open):
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
-        asked = _asked(optimizer) if still else 0.0
+        asked, sign = _asked(optimizer) if still else 0.0, self._kept.get(seen.id)
         if not asked:
             self.over.add(seen.id)
             self._kept.pop(seen.id, None)
             return
-        self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
-        if self._steps[seen.id] == AT_REST and seen.id not in self._kept:
-            mine = [p for p in parameters_of(optimizer) if p.grad is not None]
-            if (sign := self._sign_of_step("rate-zero", seen, mine)) is not None:
-                sign.facts = {"rate": asked}
-                self._kept[seen.id] = sign
+        steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
+        if steps == AT_REST and sign is None:
+            sign = self._sign_of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
+            if sign is not None:
+                self._kept[seen.id], sign.facts = sign, {"rate": asked}
                 self._audit.tell_early()
+        if sign is not None:
+            sign.count = steps
 
     def signs(self) -> list[Sign]:
-        for ident, sign in self._kept.items():
-            sign.count = self._steps[ident]
         return list(self._kept.values())
 
 
@@ -446,9 +424,11 @@ class Rounded(Open):
         self._looked: dict[int, _Looked] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.id not in self._looked and not self._is_meant(optimizer):
-            self.over.add(seen.id)
-            return
+        if seen.id not in self._looked:
+            own = type(optimizer).step.__module__.startswith("torch.optim.")
+            if not own or not any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer)):
+                self.over.add(seen.id)
+                return
         looked = self._looked.setdefault(seen.id, _Looked())
         rate = max(map(_rate, optimizer.param_groups), default=0.0)
         looked.largest = max(looked.largest, rate)
@@ -474,11 +454,6 @@ class Rounded(Open):
             looked.sign = self._sign_of_step("rounded-away", seen, short)
             if looked.sign is not None:
                 self._audit.tell_early()
-
-    def _is_meant(self, optimizer: Any) -> bool:
-        """Whether this is one of PyTorch's own optimizers, and holds parameters of 16 bits."""
-        own = type(optimizer).step.__module__.startswith("torch.optim.")
-        return own and any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer))
 
     def signs(self) -> list[Sign]:
         out = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ class _Copy:
     """A network and the one that it was copied from, by the memory of their parameters."""
 
     def __init__(self, own: dict[int, Any], source: set[int], stack: Any) -> None:
-        self.own, self.source = own, source
+        self.own, self.source = {s: Ref(p) for s, p in own.items()}, source
         self.stack = stack
         """Where it was copied; None where an average moves it."""
         self.looks = 0
@@ -93,12 +94,13 @@ class Targets(Watch):
             self._note(raw, mine, within)
         if within:
             if not self._same and any(id(p) in audit.reached for p in mine.values()):
-                self._same.append(_Copy({s: Ref(p) for s, p in mine.items()}, given, raw))
+                self._same.append(_Copy(mine, given, raw))
                 audit.witness.looking = True
-        elif not mine.keys() & given and not self._copies and self._is_trained(mine):
-            own = {s: Ref(p) for s, p in mine.items()}
-            self._copies.append(_Copy(own, given, raw))
-            audit.witness.looking = True
+        elif not mine.keys() & given and not self._copies:
+            held = audit.journal.held(stepped=True)
+            if all(id(p) in held and id(p) in audit.reached for p in mine.values()):  # it is trained itself
+                self._copies.append(_Copy(mine, given, raw))
+                audit.witness.looking = True
 
     def _note(self, raw: Any, mine: dict[int, Any], within: bool) -> None:
         """A place copies; ``within``: into the network that it copies from. Told is one that does so again and again,
@@ -112,8 +114,8 @@ class Targets(Watch):
         if not within:
             self._between[place] = 0
             return
-        held = audit.journal.held()
-        rests = not any(id(p) in held or id(p) in audit.reached for p in mine.values())
+        ids = set(map(id, mine.values()))
+        rests = ids.isdisjoint(audit.journal.held()) and ids.isdisjoint(audit.reached)
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
         if counted[place] == OFTEN:
@@ -122,54 +124,40 @@ class Targets(Watch):
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
         audit = self._audit
-        own = {s: Ref(p) for p in mine if (s := storage_of(p)) is not None}
+        own = {s: p for p in mine if (s := storage_of(p)) is not None}
         source = {s for p in others if (s := storage_of(p)) is not None}
         if not self._found and not self._copies and own and source and not own.keys() & source:
             self._copies.append(_Copy(own, source, None))
             audit.witness.looking = True
 
-    def _is_trained(self, mine: dict[int, Any]) -> bool:
-        """Whether an optimizer steps all of these and losses have reached all of them."""
-        audit = self._audit
-        held = audit.journal.held(stepped=True)
-        return all(id(p) in held and id(p) in audit.reached for p in mine.values())
-
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         if self._found:
             return
         self._look_beside(noted, outputs, leaves)
-        for copy in self._same:
-            self._look_twice(noted, outputs, leaves, copy)
+        for copy in [*self._same]:
+            with self._unseen(_getframe(1)):
+                twice = _is_used_twice(outputs, {*map(id, copy.alive())}, leaves)  # once as the goal
+            if twice is None:
+                continue
+            copy.looks += 1
+            if twice or copy.looks >= MOST_LOOKS:
+                self._same.clear()
+                self._audit.witness.looking = bool(self._copies)
+            if twice:
+                self._tell("same-network", copy.stack, None, copy.alive(), noted[0])
         for copy in self._copies:
             with self._unseen(_getframe(1)):
                 memory = {storage_of(p) for p in leaves.values()}
                 if not (memory >= copy.own.keys() and memory & copy.source):
                     continue
-                roots = tensor_roots(outputs)
-                node = _entering(walk.walk(roots, walk.DEEP - 1), copy)
-            if node is None:
-                self._copies.clear()
-                self._audit.witness.looking = bool(self._same)
-                return
-            kept = stacks.stack_of(node)
+                node = _entering(walk.walk(tensor_roots(outputs), walk.DEEP - 1), copy)
+            kept = stacks.stack_of(node) if node is not None else None
             if kept is not None:
                 self._tell("target-trained", kept, copy.stack, copy.alive(), noted[0])
+            if kept is not None or node is None:
                 self._copies.clear()
-                self._audit.witness.looking = self._audit.unheld.waits
+                self._audit.witness.looking = bool(self._same) if node is None else self._audit.unheld.waits
                 return
-
-    def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
-        """Whether the loss contains the network's values twice, once as the goal."""
-        with self._unseen(_getframe(1)):
-            twice = _is_used_twice(outputs, {*map(id, copy.alive())}, leaves)
-            if twice is None:
-                return
-        copy.looks += 1
-        if twice or copy.looks >= MOST_LOOKS:
-            self._same.clear()
-            self._audit.witness.looking = bool(self._copies)
-        if twice:
-            self._tell("same-network", copy.stack, None, copy.alive(), noted[0])
 
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
@@ -215,11 +203,8 @@ def _is_used_twice(outputs: Any, mine: set[int], leaves: dict[int, Any]) -> bool
     if not mine & leaves.keys():
         return None
     order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
-    used: dict[int, int] = {}
-    for found in order:
-        for number in found.following:
-            used[number] = used.get(number, 0) + 1
-    uses = [used.get(f.number, 0) for f in order if f.leaf is not None and id(f.leaf) in mine]
+    used = Counter(number for found in order for number in found.following)
+    uses = [used[n] for n, leaf in order.leaves.items() if id(leaf) in mine]
     return bool(uses) and min(uses) > 1
 
 
@@ -228,22 +213,16 @@ def _entering(order: walk.Graph, copy: _Copy) -> Any:
 
     None where the loss is a sum with a term of the copied network's own, which is there to train it.
     """
-    own: dict[int, int] = {}
-    for found in order:
-        memory = storage_of(found.leaf) if found.leaf is not None else None
-        if memory in copy.own:
-            own[found.number] = 1
-        elif memory in copy.source:
-            own[found.number] = 2
+    memory = {n: storage_of(leaf) for n, leaf in order.leaves.items()}
+    own = {n: 1 if s in copy.own else 2 for n, s in memory.items() if s in copy.own or s in copy.source}
     bits = walk.gather(order, own.items())
     values = []
-    for found in order:
-        if bits[found.number] == 3:
-            entering = [m for m in found.following if bits[m] == 1]
-            numbers = all(is_number(order[m].node) for m in found.following)
-            if entering and numbers and type(found.node).__name__ in SUMS:
-                return None
-            values += [order[m].node for m in entering]
+    for found in (f for f in order if bits[f.number] == 3):
+        entering = [m for m in found.following if bits[m] == 1]
+        numbers = all(is_number(order.nodes[m]) for m in found.following)
+        if entering and numbers and type(found.node).__name__ in SUMS:
+            return None
+        values += [order.nodes[m] for m in entering]
     return values[0] if values else None
 
 
@@ -273,7 +252,6 @@ class Followers(Early):
         self._tries = 0
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has made one of its first steps."""
         if self._tries >= MOST_TRIES:
             return
         kind = self._audit.torch.nn.Parameter
@@ -313,14 +291,12 @@ class Followers(Early):
     def _compare(self, leaves: dict[int, Any]) -> None:
         moved: list[tuple[Any, list[float], list[float]]] = []
         still: list[tuple[Any, list[float]]] = []
-        for ident, (ref, old) in self._values.items():
-            p = ref()
-            if p is None or not is_readable(p):
-                continue
-            new = self._read(p)
+        alive = ((ident, p, old) for ident, (ref, old) in self._values.items() if (p := ref()) is not None)
+        for ident, p, old in alive:
+            new = self._read(p) if is_readable(p) else None
             if new == old:
                 still.append((p, old))
-            elif ident in leaves:
+            elif new is not None and ident in leaves:
                 moved.append((p, old, new))
         if not moved:
             return
@@ -426,8 +402,7 @@ class Restored(Watch):
         stepped = next((s.id for s in since if mine.intersection(s.parameters)), -1)
         if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
             return
-        facts = {"by": "load" if stepped < 0 else "step"}
-        further = {"optimizer": stepped, "count": 1, "facts": facts}
+        further: dict[str, Any] = {"optimizer": stepped, "count": 1, "facts": {"by": "load" if stepped < 0 else "step"}}
         self._kept[place] = self._sign("restored-itself", user, taken.stack, mine, **further)
         audit.tell_early()
 

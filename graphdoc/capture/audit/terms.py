@@ -96,7 +96,8 @@ class TermWatch(CutWatch):
         """A backward call is about to run, the first perhaps."""
         if self.entered or self.over:
             return
-        if not all(isinstance(mode, CutWatch) for mode in _modes()) or _is_compiling():
+        counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+        if not all(isinstance(mode, CutWatch) for mode in _modes()) or (counters and counters["frames"]):
             self.over = True
             return
         self.__enter__()  # type: ignore[no-untyped-call]
@@ -104,7 +105,6 @@ class TermWatch(CutWatch):
         self._witness.undoing.append(self.end)
 
     def stepped(self) -> None:
-        """An optimizer has stepped."""
         self._steps += self.entered
         if self.entered and (self._steps >= MOST_STEPS or self._operations >= MOST_OPERATIONS):
             self.end()
@@ -164,10 +164,9 @@ class TermWatch(CutWatch):
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
         numbers = {n._sequence_nr() for n in nodes}
-        taken = sorted(
-            ((n, r) for n, r, _ in self.entered_values.latest if n in numbers and not r.integral), key=lambda e: -e[0]
-        )
-        return [r for r in records_behind([r for _, r in taken], MOST_FOLLOWED) if r.origins]
+        taken = [(n, r) for n, r, _ in self.entered_values.latest if n in numbers and not r.integral]
+        latest = [r for _, r in sorted(taken, key=lambda e: -e[0])]
+        return [r for r in records_behind(latest, MOST_FOLLOWED) if r.origins]
 
     def drawn(self) -> list[Record]:
         """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
@@ -281,11 +280,9 @@ class TermWatch(CutWatch):
             self._left[id(record)] = node._sequence_nr()
             sides = [n for n, _ in node.next_functions if n is not None]
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
-                first_side, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
-                self._taken[id(record)] = {
-                    sides[0]._sequence_nr(): other - first_side,
-                    sides[1]._sequence_nr(): first_side - other,
-                }
+                mine, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
+                numbers = [n._sequence_nr() for n in sides]
+                self._taken[id(record)] = {numbers[0]: other - mine, numbers[1]: mine - other}
 
     def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
@@ -332,16 +329,11 @@ class TermWatch(CutWatch):
         elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
-        if not any(self._may_be_target(r) for cuts, _ in kept for r in cuts):
-            return kept
-        elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms]
-        targets = {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
-        return [
-            (cuts, at) for cuts, at in kept if all(not self._may_be_target(r) or id(r) not in targets for r in cuts)
-        ]
-
-    def _may_be_target(self, record: Record) -> bool:
-        return record.switch is not None or (record.op in _MEANT and id(record) not in self._detached)
+        every = {id(r): r for cuts, _ in kept for r in cuts}
+        may = {i for i, r in every.items() if r.switch is not None or (r.op in _MEANT and i not in self._detached)}
+        elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms] if may else []
+        may &= {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
+        return [(cuts, at) for cuts, at in kept if may.isdisjoint(map(id, cuts))]
 
 
 def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:
@@ -354,8 +346,3 @@ def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:
 
 def _modes() -> list[Any]:
     return list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
-
-
-def _is_compiling() -> bool:
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    return bool(counters and counters["frames"])

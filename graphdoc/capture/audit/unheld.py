@@ -16,7 +16,6 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import At
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -36,42 +36,32 @@ DEEPEST = 4
 """Operations between the parameter and what is kept of it: ``Parameter(x).to(device) * 0.1`` has two."""
 
 
-def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> tuple[Any, Sign] | None:
-    """``kept-result`` and the parameter: ``stack`` is where the attribute was computed, ``facts`` have its name
-    (``attribute``) and the ``class`` of the module; an optimizer holds other parameters of that module.
+def converted(torch: Any, unheld: dict[int, Any], held: set[int]) -> tuple[Any, Any, dict[str, Any]] | None:
+    """The parameter of a ``kept-result``, the node that computed the attribute, and the ``class`` and ``attribute``; an
+    optimizer holds other parameters of that module.
 
     Args:
         unheld: parameters that get gradients, are in no optimizer and belong to no module, by id.
         held: ids of those that are in an optimizer.
     """
     module = torch.nn.Module
-    for owner in instances_of(module):
-        if not is_users(owner):
-            continue
+    for owner in filter(is_users, instances_of(module)):
         for name, value in [*owner.__dict__.items(), *(owner.__dict__.get("_buffers") or {}).items()]:
             node = grad_fn_of(value) if type(value) is torch.Tensor else None
             leaf = _leaf_behind(node)
-            if leaf is None or id(leaf) not in unheld or not held_beside([owner], held, module):
-                continue
-            kept = stacks.stack_of(node)
-            raw: Any = kept if kept is not None else []
-            sign = Sign("kept-result", frames_of(raw, cwd))
-            sign.facts = {"class": type(owner).__qualname__, "attribute": name}
-            return leaf, sign
+            if leaf is not None and id(leaf) in unheld and held_beside([owner], held, module):
+                return leaf, node, {"class": type(owner).__qualname__, "attribute": name}
     return None
 
 
 def _leaf_behind(node: Any) -> Any:
     """The one leaf that a result was computed from, in a few operations that took nothing else with a graph."""
     for _ in range(DEEPEST):
-        if node is None:
-            return None
-        following = walk.inputs_of(node)
+        following = walk.inputs_of(node) if node is not None else []
         if len(following) != 1:
             return None
         node = following[0]
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
+        if (leaf := getattr(node, "variable", None)) is not None:
             return leaf
     return None
 
@@ -80,30 +70,13 @@ def _leaf_behind(node: Any) -> Any:
 # buffer is what nobody trains and ``requires_grad`` is what somebody trains: one of the two was not meant.
 
 
-def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str) -> tuple[dict[int, Any], Sign] | None:
-    """``flagged-buffer`` and the buffers of one class: ``facts`` have its name (``class``), those of the ``buffers``,
-    and ``file`` and ``line`` of its ``__init__``.
-
-    Args:
-        loose: leaves that get gradients, and that nobody has written to or asked the gradient of, by id.
-        held: ids of the parameters that are in an optimizer.
-    """
+def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int]) -> tuple[dict[str, Any], Any] | None:
+    """The buffers of one module among ``loose``, by name, and that module, of which an optimizer holds parameters."""
     module = torch.nn.Module
-    for owner in instances_of(module):
-        if not is_users(owner):
-            continue
-        buffers = (owner.__dict__.get("_buffers") or {}).items()
-        mine = {name: b for name, b in buffers if id(b) in loose}
-        if not mine or not held_beside([owner], held, module):
-            continue
-        code = type(owner).__init__.__code__
-        sign = Sign("flagged-buffer")
-        sign.facts = {
-            "class": type(owner).__qualname__,
-            "buffers": sorted(mine),
-            **begins_at(code, cwd),
-        }
-        return {id(b): b for b in mine.values()}, sign
+    for owner in filter(is_users, instances_of(module)):
+        mine = {name: b for name, b in (owner.__dict__.get("_buffers") or {}).items() if id(b) in loose}
+        if mine and held_beside([owner], held, module):
+            return mine, owner
     return None
 
 
@@ -227,11 +200,14 @@ class Unheld(Watch):
         held = audit.journal.held(stepped=True)
         if not held or self._judged >= MOST_JUDGED or self._found:
             return
-        kind = audit.torch.nn.Parameter
-        plain = {i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}
+        tensor, kind = audit.torch.Tensor, audit.torch.nn.Parameter
         weights = cache(lambda: _weights(outputs, held))  # walked for once, and only for what is new
-        self._follow_plain(plain, noted, weights)
-        unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
+        plain, unheld = ([t for i, t in leaves.items() if i not in held and type(t) is k] for k in (tensor, kind))
+        if plain or self._plain:  # most are made anew for each call, and those are let go
+            with self._unseen():
+                self._plain = {i: c for i, c in self._plain.items() if c.ref() is not None}
+                if [t for t in plain if self._count(self._plain, t, MOST_PLAIN, weights)]:
+                    self._ready, self._noted = True, noted
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
         self._noted = noted
@@ -239,21 +215,23 @@ class Unheld(Watch):
         self._together.update(leaves)
         self._reached.update(leaves)
         with self._unseen():
-            ready = set[int]()
-            for p in unheld:
-                candidate = self._candidates.get(id(p))
-                if candidate is None or candidate.ref() is not p:
-                    if len(self._candidates) >= MOST_CANDIDATES:
-                        continue
-                    candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
-                    if p.numel() == 1 and p._version == 0:
-                        candidate.is_weight = id(p) in weights()
-                candidate.adds &= not candidate.count or (p.grad is not None and not is_zero(p.grad))
-                candidate.count += 1
-                ready |= {id(p)} if candidate.count == ENOUGH else set()
+            ready = {id(p) for p in unheld if self._count(self._candidates, p, MOST_CANDIDATES, weights)}
             if ready:
                 self._ready = True
                 self._behind |= _behind(outputs, ready, held)
+
+    def _count(self, known: dict[int, _Candidate], leaf: Any, most: int, weights: Callable[[], set[int]]) -> bool:
+        """A call reaches this leaf: whether it has been reached often enough by now."""
+        one = known.get(id(leaf))
+        if one is None or one.ref() is not leaf:
+            if len(known) >= most:
+                return False
+            one = known[id(leaf)] = _Candidate(leaf, self._audit.journal.steps)
+            single = known is self._plain or (leaf.numel() == 1 and leaf._version == 0)
+            one.is_weight = single and id(leaf) in weights()
+        one.adds &= not one.count or (leaf.grad is not None and not is_zero(leaf.grad))
+        one.count += 1
+        return one.count == ENOUGH
 
     def asked(self, inputs: Any) -> None:
         """A grad call is about to run that was asked the gradients of these."""
@@ -272,22 +250,6 @@ class Unheld(Watch):
             times, refs = known or (0, [Ref(p) for p in parameters])
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
-
-    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, weights: Callable[[], set[int]]) -> None:
-        """Leaves that are no parameters: most are made anew for each call, and those are let go."""
-        if not leaves and not self._plain:
-            return
-        with self._unseen():
-            self._plain = {i: c for i, c in self._plain.items() if c.ref() is not None}
-            for ident, leaf in leaves.items():
-                candidate = self._plain.get(ident)
-                if candidate is None and len(self._plain) < MOST_PLAIN:
-                    candidate = self._plain[ident] = _Candidate(leaf, self._audit.journal.steps)
-                    candidate.is_weight = ident in weights()
-                if candidate is not None:
-                    candidate.count += 1
-                    if candidate.count == ENOUGH:
-                        self._ready, self._noted = True, noted
 
     def wants(self, _seen: Seen) -> bool:
         return self._ready
@@ -354,24 +316,25 @@ class Unheld(Watch):
             loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
             live = audit.journal.live()
             parted = {i: p for i, p in loose.items() if i not in owners}
-            kept = converted(audit.torch, parted, held, audit.witness.cwd) if parted and live else None
-            if kept is not None and self._noted is not None:
-                leaf, sign = kept
-                sign.other = self._frames(self._noted)
-                self._tell_of(sign, live[0][0], [id(leaf)])
+            kept = converted(audit.torch, parted, held) if parted and live else None
+            if kept is not None:
+                leaf, node, facts = kept
+                self._tell_of("kept-result", stacks.stack_of(node), self._noted, live[0][0], [id(leaf)], facts)
                 return
             for seen, optimizer in live:
-                if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
-                    audit.snapshot()
-                    gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+                if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
+                    continue
+                audit.snapshot()
+                gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+                rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
+                every = ({id(p) for p in inside(o)} for o in (instances_of(audit.torch.nn.Module) if rest else ()))
+                together = set().union(*(ids for ids in every if ids & rest))  # in a module with any of the rest
+                in_place = {i: p for i, p in mine.items() if i in together} if rest else mine
+                if not in_place and rest & self._together:  # networks of one loss that no module holds together
+                    shapes = {p.shape for p in gone}
+                    in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
+                if in_place:  # not of other networks than the one that it holds the rest of
                     named = sum(id(p) in audit.names for p in gone)
-                    rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
-                    in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
-                    if not in_place and rest & self._together:  # networks of one loss that no module holds together
-                        shapes = {p.shape for p in gone}
-                        in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
-                    if not in_place:
-                        continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
                         self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
                     return
@@ -393,7 +356,7 @@ class Unheld(Watch):
                 self._tell_weights(live, mine, owners, held)
             if not self._found:
                 self._tell_fresh(live, loose, owners)
-                self._tell_added(live, {i: p for i, p in mine.items() if self._candidates[i].adds})
+                self._tell_bounded(live, {i: p for i, p in mine.items() if self._candidates[i].adds}, False)
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
@@ -401,11 +364,8 @@ class Unheld(Watch):
         """Tell of those of ``mine`` that weigh the terms of a loss, in modules of which no optimizer holds anything."""
         weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
         steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
-        if not weights or len(steps) != 1:
-            return
-        modules = {id(owners[i]): owners[i] for i in weights}
-        whole = {id(p): p for m in modules.values() for p in m.parameters()}
-        if not whole.keys() & held:
+        whole = {id(p): p for i in weights for p in owners[i].parameters()}
+        if weights and len(steps) == 1 and not whole.keys() & held:
             self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
@@ -414,24 +374,21 @@ class Unheld(Watch):
         if followed and beside is not None:
             self._tell("unheld-followed", beside, followed)
             return bool(self._found)
-        found = self._audit.clips.of_nobody(set(mine))
+        return self._tell_bounded(live, mine, True)
+
+    def _tell_bounded(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], alone: bool) -> bool:
+        """Tell of those of ``mine`` that one call bounds ``alone``; or, of these that nobody clears, with others."""
+        found = self._audit.clips.of_nobody(set(mine), alone) if not self._found else None
         if found is None:
             return False
         frames, ids, stepping = found
         behind = next((s for s, _ in live if s.id == stepping), None)
-        shapes = {tuple(p.shape) for _, o in live for p in parameters_of(o)}
+        shapes = {tuple(p.shape) for _, o in live for p in parameters_of(o)} if alone else set()
         # An optimizer of copies in another dtype holds every shape.
         if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
-            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
+            facts = {} if alone else {"place": "added"}
+            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, facts=facts)
         return bool(self._found)
-
-    def _tell_added(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> None:
-        """Tell of those of ``mine``, which nobody clears, that one call bounds together with what is trained."""
-        found = self._audit.clips.of_nobody(set(mine), alone=False) if not self._found else None
-        behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
-        if found is not None and behind is not None:
-            weighing = {i: mine[i] for i in found[1]}
-            self._tell("unheld-bounded", behind, weighing, other=found[0], facts={"place": "added"})
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
@@ -443,17 +400,19 @@ class Unheld(Watch):
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
         own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
-        layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
-        inside = {
-            i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
-        }
+        layers = {i: owners[i].__dict__["_parameters"] for i in own if i in owners and is_training(owners[i])}
+        inner = {i: own[i] for i, layer in layers.items() if held.keys().isdisjoint(map(id, layer.values()))}
         place, mine = "bare", {i: p for i, p in own.items() if i not in owners}
         if not mine:
             # Whole layers: what a recurrent one applies to its first state, it applies to data.
-            between = {id(owners[i]) for i in inside if self._behind[i]}
+            between = {id(owners[i]) for i in inner if self._behind[i]}
             place, mine = "between", {i: p for i, p in loose.items() if i in owners and id(owners[i]) in between}
         if not mine:
-            place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
+            # Drawn: hardly any two numbers are equal; those of filters and tables repeat themselves.
+            users = ((i, p, numbers_of(p)) for i, p in inner.items() if is_users(owners[i]))
+            different = ((i, p, int(n.unique().numel())) for i, p, n in users if n is not None)
+            drawn = {i: p for i, p, count in different if count > max(MOST_ALIKE * p.numel(), LEAST_DRAWN)}
+            place, mine = "drawn", drawn
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
             self._tell("unheld-fresh", beside, mine, facts={"place": place})
 
@@ -481,30 +440,27 @@ class Unheld(Watch):
         enough = self._standing(self._plain).items()
         loose = {i: t for i, t in enough if i not in self._asked and not t._backward_hooks}
         live = audit.journal.live()
-        known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
-        if self._noted is None:
-            return
-        weights = {i: t for i, t in loose.items() if self._plain[i].is_weight}
+        known = flagged_buffers(audit.torch, loose, held) if loose and live else None
         if known is None:
+            weights = {i: t for i, t in loose.items() if self._plain[i].is_weight}
             since = min((self._plain[i].since for i in weights), default=0)
             training = [s for s, _ in live if s.span[1] > since]
             if weights and len(training) == 1:
                 self._tell("unheld-weight", training[0], weights, weights)
             return
-        mine, sign = known
-        stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)
-        if stepping is None:
-            return
-        sign.stack = self._frames(self._noted)
-        self._tell_of(sign, stepping, list(mine))
+        buffers, owner = known
+        mine = {id(b) for b in buffers.values()}
+        stepping = next((s for s, o in live if mine.isdisjoint(map(id, parameters_of(o)))), None)
+        if stepping is not None:
+            facts = {"class": type(owner).__qualname__, "buffers": sorted(buffers)}
+            facts |= begins_at(type(owner).__init__.__code__, audit.witness.cwd)
+            self._tell_of("flagged-buffer", self._noted, None, stepping, list(mine), facts)
 
-    def _tell_of(self, sign: Sign, seen: Seen, told: list[int]) -> None:
+    def _tell_of(self, kind: str, at: At, other: At, seen: Seen, told: list[int], facts: dict[str, Any]) -> None:
         """Tell this of what is known by its class; ``seen`` steps meanwhile."""
-        assert self._noted is not None
         self._audit.snapshot()
-        sign.optimizer, sign.event, sign.count = seen.id, self._noted[0], ENOUGH
         self._told = told
-        self._report(sign)
+        self._report(self._sign_at(kind, at, other, optimizer=seen.id, count=ENOUGH, facts=facts))
 
     def _doubt(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], beside: set[int]
@@ -512,8 +468,10 @@ class Unheld(Watch):
         """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
         since = min(self._candidates[i].since for i in mine)
         training = [(s, o) for s, o in live if s.span[1] > since]  # gradients that come later are not its business
-        if len(training) == 1:
-            self._suspect(*training[0], mine)
+        held = [p for _, o in training for p in parameters_of(o) if p.requires_grad]
+        if len(training) == 1 and all(p.grad is not None or id(p) in self._reached for p in held):
+            shapes = {tuple(p.shape) for p in held}  # it may have been one with a parameter that is stepped
+            self._note("suspect-untied", training[0][0], [i for i, p in mine.items() if tuple(p.shape) in shapes])
         seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
             facts = {
@@ -523,16 +481,6 @@ class Unheld(Watch):
             self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.mode.split(":"):
                 self._note("ungiven", seen, list(mine))
-
-    def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:
-        """Note those of ``mine`` that may have been one with a parameter which the optimizer steps."""
-        held = [p for p in parameters_of(optimizer) if p.requires_grad]
-        if any(p.grad is None and id(p) not in self._reached for p in held):
-            return
-        shapes = {tuple(p.shape) for p in held}
-        alike = [i for i, p in mine.items() if tuple(p.shape) in shapes]
-        if alike:
-            self._note("suspect-untied", seen, alike)
 
     def _note(self, kind: str, seen: Seen, loose: list[int], facts: dict[str, Any] | None = None) -> None:
         """Note these as what only the source can judge."""
@@ -562,34 +510,29 @@ class Unheld(Watch):
         snapshot: bool = True,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        audit = self._audit
         if snapshot:
-            audit.snapshot()
-        names = [audit.names[i] for i in weighing if i in audit.names]
-        every = audit.named(whole or weighing)
-        if not names:
-            return
-        sign = self._sign_at(kind, self._noted, other, parameters=every, optimizer=seen.id, count=ENOUGH)
-        sign.facts = {"weights": names} if whole else facts or {}
-        self._found.append(sign)
-        self._told = list(weighing)
-        audit.tell_early()
+            self._audit.snapshot()
+        names = [self._audit.names[i] for i in weighing if i in self._audit.names]
+        if names:
+            self._told = list(weighing)
+            sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH)
+            sign.parameters = self._audit.named(whole or weighing)
+            sign.facts = {"weights": names} if whole else facts or {}
+            self._report(sign)
 
     def signs(self) -> list[Sign]:
         """What was found, unless another optimizer has been given it since: the training had a phase without it. Or the
         program has written to it, or asked for its gradient: it does so now and then."""
         held = self._audit.journal.held()
-        since = any(i in held or i in self._asked for i in self._told) or self._is_written()
+        known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.loaded)
+        told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
+        with self._unseen():
+            written = any(c.is_written(p, self._audit.torch) for c, p in told)
+        since = written or any(i in held or i in self._asked for i in self._told)
         followed = any(i in self.loaded for i in self._told)
         found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
-
-    def _is_written(self) -> bool:
-        known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.loaded)
-        told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
-        with self._unseen():
-            return any(c.is_written(p, self._audit.torch) for c, p in told)
 
 
 def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
@@ -625,12 +568,6 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     return found
 
 
-def _is_drawn(parameter: Any) -> bool:
-    """Whether hardly any two of its numbers are equal: those of filters and tables repeat themselves."""
-    numbers = numbers_of(parameter)
-    return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
-
-
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
     the way to an operation that takes a further one. What is one number by then is a loss that is weighed."""
@@ -647,13 +584,6 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
         beyond[m] |= (beyond[n] or n in further) and not is_number(order[m].node)
     known = {id(leaf): taking.of([n]) for n, leaf in order.leaves.items() if id(leaf) in new}
     return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
-
-
-def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
-    """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
-    every = ({id(p) for p in inside(o)} for o in instances_of(module))
-    together = set().union(*(ids for ids in every if ids & rest))
-    return {i: p for i, p in mine.items() if i in together}
 
 
 def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
@@ -730,23 +660,16 @@ class MadeAnew(Watch):
             self._owners = [Ref(m) for m in own]
             if self._rounds == RENEWED:
                 self._rounds = 0
-                # A module that was there before is not made anew: it is given another parameter.
-                if before.isdisjoint(map(id, own)):
-                    self._judge(noted, outputs, {id(p) for p in new}, held, given, owners)
-
-    def _judge(
-        self, noted: Noted, outputs: Any, new: set[int], held: set[int], given: set[int], owners: dict[int, Any]
-    ) -> None:
-        audit = self._audit
-        module = audit.torch.nn.Module
-        # A copy that a loop keeps and adapts is no part of what is trained; one that is gone was made by a forward.
-        if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
-            return
-        taken = _taken_with(tensor_roots(outputs), new, held)
-        kept = stacks.stack_of(taken.node) if taken is not None else None
-        if kept is None:
-            return
-        self._report(self._sign("made-anew", kept, noted, count=RENEWED + 1, facts={"shapes": self._shapes}))
+                # A module that was there before is not made anew: it is given another parameter. A copy that a loop
+                # keeps and adapts is no part of what is trained; one that is gone was made by a forward.
+                beside = all(held_beside([m], held, audit.torch.nn.Module) for m in own)
+                if not beside or not before.isdisjoint(map(id, own)) or any(id(p) in given for p in new):
+                    return
+                taken = _taken_with(tensor_roots(outputs), {id(p) for p in new}, held)
+                kept = stacks.stack_of(taken.node) if taken is not None else None
+                if kept is not None:
+                    facts = {"shapes": self._shapes}
+                    self._report(self._sign("made-anew", kept, noted, count=RENEWED + 1, facts=facts))
 
 
 def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:
@@ -770,13 +693,9 @@ def _takes_data(node: Any) -> bool:
     given = walk.inputs_of(node)
     if len(given) == len(node.next_functions):
         return False
-    shapes = {_shape_of(n) for n in (node, *given)}
+    leaves = ((n, getattr(n, "variable", None)) for n in (node, *given))
+    shapes = {walk.output_shape(n) if leaf is None else tuple(shape_of(leaf)) for n, leaf in leaves}
     return type(node).__name__ not in _BY_NUMBERS or None in shapes or len(shapes) > 1
-
-
-def _shape_of(node: Any) -> Any:
-    leaf = getattr(node, "variable", None)
-    return walk.output_shape(node) if leaf is None else tuple(shape_of(leaf))
 
 
 class _Taking:

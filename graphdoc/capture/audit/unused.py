@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
@@ -44,11 +45,12 @@ ENOUGH = 2
 """Calls whose gradients were cleared before they were used."""
 
 
-class Term:
+class Term(NamedTuple):
     """One term of a loss: the ids of the leaves behind it, and the cuts behind its constants where those are seen."""
 
-    def __init__(self, position: int, leaves: frozenset[int], cuts: list[Record]) -> None:
-        self.position, self.leaves, self.cuts = position, leaves, cuts
+    position: int
+    leaves: frozenset[int]
+    cuts: list[Record]
 
 
 class _Waiting:
@@ -83,18 +85,12 @@ class Unused(Watch):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         self._settle(leaves)
-        terms: list[Term] = []
-        if self._may_look(MOST_LOOKS):
-            terms = self._terms(tensor_roots(outputs))
-        self._calls.append((noted, terms))
-
-    def _terms(self, roots: list[Any]) -> list[Term]:
-        found = []
-        for position, node in enumerate(terms_of(roots)[:MOST_TERMS]):
-            part = Part(node)
+        roots = tensor_roots(outputs) if self._may_look(MOST_LOOKS) else []
+        terms = []
+        for position, part in enumerate(map(Part, terms_of(roots)[:MOST_TERMS] if roots else ())):
             cuts = self._watch.cuts_behind(part.nodes.values()) if self._watch is not None else []
-            found.append(Term(position, frozenset(part.leaves), cuts))
-        return found
+            terms.append(Term(position, frozenset(part.leaves), cuts))
+        self._calls.append((noted, terms))
 
     def _settle(self, leaves: dict[int, Any]) -> None:
         """Another call reaches some of what such a term has reached: which of their gradients were cleared before, or
@@ -103,18 +99,15 @@ class Unused(Watch):
         again = {i for one in waiting for i in one.left if i in leaves}
         idle = self._audit.unheld.idle(again - self._held) if not self._found else set()
         self._idle |= idle
-        over = idle | {i for i in again if self._is_clear(leaves[i])}
+        with self._unseen(), self._audit.torch.no_grad():
+            grads = ((i, leaves[i].grad) for i in again)
+            over = idle | {i for i, g in grads if g is None or (g.device.type != "cuda" and is_zero(g))}
         for one in waiting:
             one.left -= over
             if one.left:
                 self._waiting.append(one)
             else:
                 self._confirm(one)
-
-    def _is_clear(self, parameter: Any) -> bool:
-        with self._unseen(), self._audit.torch.no_grad():
-            grad = parameter.grad
-            return grad is None or (grad.device.type != "cuda" and is_zero(grad))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         calls, self._calls = self._calls, []
@@ -133,22 +126,17 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        if whole and self._uses_others(every, seen):
+        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        if whole and any(p.grad is not None or had.get(id(p)) for p in every):
             return  # it uses what another call has left
         for term in terms:
             one = _Waiting(seen, noted, term, mine, whole)
             if term.leaves and not term.leaves & mine and one.key not in self._used:
                 self._waiting.append(one)
 
-    def _uses_others(self, every: list[Any], seen: Seen) -> bool:
-        """Whether these have, or had, a gradient that was given for this optimizer."""
-        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
-        return any(p.grad is not None or had.get(id(p)) for p in every)
-
     def _confirm(self, one: _Waiting) -> None:
-        if one.key in self._used or not one.term.leaves <= self._held | self._idle:
-            return
-        if not self._often(one.key, ENOUGH):
+        known = one.key not in self._used and one.term.leaves <= self._held | self._idle
+        if not known or not self._often(one.key, ENOUGH):
             return
         untrained = one.term.leaves - self._held
         journal = self._audit.journal
@@ -160,8 +148,8 @@ class Unused(Watch):
             return
         if self._watch is None:
             if not self._found:
-                further: dict[str, Any] = {"optimizer": one.optimizer, "count": ENOUGH, "weak": True}
-                self._found.append(self._sign_at("suspect-unused", one.noted, **further))
+                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=ENOUGH, weak=True)
+                self._found.append(sign)
                 self._untrained |= untrained
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
@@ -236,17 +224,15 @@ class BesideLoss(Early):
                 left = self._lost(node, mine) if node is not None else []
                 kept = stacks.stack_of(node) if left else None
                 if kept is not None:
-                    further: dict[str, Any] = {"optimizer": seen.id, "count": seen.steps, "weak": True}
-                    sign = self._sign_at("suspect-beside", kept, **further)
+                    sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                     through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
                     self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
         of these losses, or is part of one."""
-        if type(node).__name__ not in SUMS or node._sequence_nr() in self._through:
-            return []
-        if mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
+        own = type(node).__name__ in SUMS and node._sequence_nr() not in self._through
+        if not own or mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
             return []
         held = self._audit.journal.held()
         left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
@@ -280,22 +266,24 @@ def _given(parameters: Any, torch: Any) -> list[Any] | tuple[Any, ...] | None:
         return parameters
     if type(parameters) is not GeneratorType:
         return None
-    frame = parameters.gi_frame
-    if frame is None:
+    if parameters.gi_frame is None:
         return []
-    if parameters.gi_code is not torch.nn.Module.parameters.__code__ or getgeneratorstate(parameters) != GEN_CREATED:
-        return None
-    known = frame.f_locals
-    return list(torch.nn.Module.parameters(known["self"], known["recurse"]))
+    own, known = torch.nn.Module.parameters, parameters.gi_frame.f_locals
+    fresh = parameters.gi_code is own.__code__ and getgeneratorstate(parameters) == GEN_CREATED
+    return list(own(known["self"], known["recurse"])) if fresh else None
 
 
+@dataclass(frozen=True)
 class _Clip:
     """One call: where, between which events, the calls of scalers before it, whether it found gradients, and whether
     it had to bound them, as far as that is known without waiting for a GPU."""
 
-    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], scaler: list[Any]) -> None:
-        self.raw, self.index, self.ids, self.scaler = raw, index, ids, scaler
-        self.found = self.bounds = True
+    raw: stacks.Stack
+    index: int
+    ids: set[int]
+    scaler: list[Any]
+    found: bool
+    bounds: bool
 
 
 class Clips(Sparse):
@@ -345,10 +333,9 @@ class Clips(Sparse):
             known = float(norm) if found and plain else None
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
-        clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())
-        clip.found = found and known != 0.0
-        clip.bounds = known is None or known > float(bound)
-        self._clips.append(clip)
+        bounds = known is None or known > float(bound)
+        scaler, found = audit.witness.scaler_calls(), found and known != 0.0
+        self._clips.append(_Clip(here, audit.journal.count, ids, scaler, found, bounds))
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
 
     def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
@@ -379,7 +366,7 @@ class Clips(Sparse):
     def _by_place(self) -> list[list[_Clip]]:
         places: dict[Any, list[_Clip]] = {}
         for clip in self._clips:
-            places.setdefault(tuple(map(id, clip.raw.raw[::2])) + tuple(clip.raw.raw[1::2]), []).append(clip)
+            places.setdefault((*map(id, clip.raw.raw[::2]), *clip.raw.raw[1::2]), []).append(clip)
         return list(places.values())
 
     def _judge(self) -> None:
@@ -403,12 +390,12 @@ class Clips(Sparse):
         """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
         before = [e for e in entries if e.index < clip.index]
         after = [e for e in entries if e.index >= clip.index]
+        step = next((e for e in after if e.kind == "step"), None)
         if not clip.ids:
-            step = next((e for e in after if e.kind == "step"), None)
             return ("nothing-given", step) if step is not None else None
         owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
         if not owners:
-            return self._how_of_nobody(clip, before, after)
+            return self._how_of_nobody(clip, before, step) if step is not None and not clip.found else None
         # A call before any of theirs may be an earlier training's: what it reached is not known of each.
         first = next((e.index for e in entries if e.optimizer in owners), clip.index)
         last = next((e for e in reversed(before) if e.index >= first and e.concerns(owners, clip.ids)), None)
@@ -416,41 +403,33 @@ class Clips(Sparse):
         if last is None or following is None:
             return None
         if last.kind == "step" and following.kind == "zero_grad":
-            others, mine = self._step_of_others(entries, last, clip, following)
-            # All networks may be bounded in front of each step.
-            beside = others and any(c.ids & mine for c in self._clips if last.index < c.index <= others.index)
-            return ("after-step", last) if others is None else ("", None) if beside else ("others-step", others)
+            # The step for which the call may have been meant: backward has run for it since, and it comes before these
+            # are cleared. All networks may be bounded in front of each step.
+            others = step if step is not None and step.index < following.index else None
+            mine = self._used_by(others) if others is not None else set()
+            since = [e for e in before if e.index > last.index and e.kind == "backward"]
+            if others is None or not any(e.reaches and e.reaches & mine for e in since):
+                return "after-step", last
+            beside = [c for c in self._clips if last.index < c.index <= others.index]
+            return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
         if not clip.found and following.kind == "backward" and following.reaches is not None:
             then = next((e for e in after if e.kind in ("step", "zero_grad") and e.optimizer in owners), None)
             return ("before-backward", following) if then is not None and then.kind == "step" else ("", None)
-        scaled = last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip)
-        return ("before-unscale", following) if scaled else ("", None)
+        if last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip):
+            return "before-unscale", following
+        return "", None
 
-    def _how_of_nobody(self, clip: _Clip, before: list[Entry], after: list[Entry]) -> tuple[str, Entry | None] | None:
+    def _used_by(self, step: Entry) -> set[int]:
+        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+
+    def _how_of_nobody(self, clip: _Clip, before: list[Entry], step: Entry) -> tuple[str, Entry | None]:
         """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The
         call stands between a backward call and the step that uses its gradients, which nothing else bounds."""
-        step = next((e for e in after if e.kind == "step"), None)
-        if step is None or clip.found:
-            return None
-        mine = {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        mine = self._used_by(step)
         last = next((e for e in reversed(before) if e.kind == "step" or (e.reaches or set()) & mine), None)
         start = last.index if last is not None else 0
         bounded = any(c.ids & mine for c in self._clips if start <= c.index <= step.index)
         return ("nobodys", step) if last is not None and last.kind == "backward" and not bounded else ("", None)
-
-    def _step_of_others(
-        self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry
-    ) -> tuple[Entry | None, set[int]]:
-        """The step for which a call may have been meant, and what it uses: backward has run for it since the clipped
-        parameters were stepped, and it comes before they are cleared."""
-        since = [e for e in entries if last.index < e.index < following.index]
-        step = next((e for e in since if e.kind == "step" and e.index >= clip.index), None)
-        if step is None:
-            return None, set()
-        known = self._audit.journal.optimizers.values()
-        mine = {i for s in known if s.id == step.optimizer for i in s.parameters}
-        made = [e for e in since if e.kind == "backward" and e.index < clip.index]
-        return (step if any(e.reaches and e.reaches & mine for e in made) else None), mine
 
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""

@@ -65,14 +65,11 @@ class Watch:
         self._times[what] = self._times.get(what, 0) + 1
         return self._times[what] >= enough
 
-    def _has_looked(self, most: int) -> bool:
-        """Whether it has looked so often for each optimizer: another one may be made when the first has trained."""
-        return self._looks >= most * min(max(len(self._audit.journal.optimizers), 1), MOST_TRAININGS)
-
-    def _may_look(self, most: int) -> bool:
-        """Whether it has not looked so often yet; this is a look."""
-        may = not self._has_looked(most)
-        self._looks += may
+    def _may_look(self, most: int, looks: bool = True) -> bool:
+        """Whether it has not looked so often for each optimizer yet: another one may be made when the first has
+        trained. This is a look, if it ``looks``."""
+        may = self._looks < most * min(max(len(self._audit.journal.optimizers), 1), MOST_TRAININGS)
+        self._looks += may and looks
         return may
 
     def _frames(self, at: At) -> list[Frame]:

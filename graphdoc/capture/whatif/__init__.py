@@ -62,10 +62,10 @@ class WhatIf:
         self._window: Window | None = None
         """In a fork alone."""
         self._depth = 0
-        self._steps: dict[int, int] = {}
+        self.steps: dict[int, int] = {}
         self._started: dict[int, float] = {}
         self._optimizers: dict[int, Any] = {}
-        self._before: dict[int, list[int]] = {}
+        self.before: dict[int, list[int]] = {}
         """By optimizer: what its parameters held before the step behind which it is looked at (``print_of``)."""
         self._over = False
         self.awaited: set[int] = set()
@@ -146,7 +146,7 @@ class WhatIf:
         if window is not None:
             self._guard(self._quietly, window.began, outputs, args, kwargs)
         elif not self._depth and not self.adds and not self._over:
-            self._guard(self._quietly, self._note_sums, outputs)
+            self._guard(self._quietly, lambda: setattr(self, "adds", bool(sums_without_graph(tensor_roots(outputs)))))
         if window is None and self._ends is not None and not self._depth:
             self._guard(self._quietly, self._ends[1].began, outputs)
         self._depth += 1
@@ -158,11 +158,8 @@ class WhatIf:
             self._guard(self._quietly, window.ended, result)
         elif self._closing is not None and not self._depth and self._window is None:
             optimizer, self._closing = self._closing, None
-            self._guard(self._look, optimizer, self._steps.get(id(optimizer), 0), 0.0, True)
+            self._guard(self._look, optimizer, self.steps.get(id(optimizer), 0), 0.0, True)
         return result
-
-    def _note_sums(self, outputs: Any) -> None:
-        self.adds = bool(sums_without_graph(tensor_roots(outputs)))
 
     def _quietly(self, function: Any, *args: Any) -> None:
         self._depth += 1  # what a watch differentiates itself is no call of the program's
@@ -180,10 +177,10 @@ class WhatIf:
         if self._ends is not None and self._ends[0].optimizer is optimizer:
             self._quietly(self._follow_no_more)
         if self._window is None:
-            soon = self._steps.get(id(optimizer), 0) + 1 in self.at
+            soon = self.steps.get(id(optimizer), 0) + 1 in self.at
             self._closing = optimizer if self.trial and closure and soon and not self._over else None
             if soon and not self._over and not self.trial:
-                self._before[id(optimizer)] = [print_of(p) for p in parameters_of(optimizer) if _is_measured(p)]
+                self.before[id(optimizer)] = [print_of(p) for p in parameters_of(optimizer) if _is_measured(p)]
         else:
             self._quietly(self._window.stepping, optimizer, closure)
 
@@ -195,13 +192,13 @@ class WhatIf:
         if self._over:
             return
         self._optimizers.setdefault(id(optimizer), optimizer)
-        steps = self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        steps = self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
         took = time.monotonic() - self._started.get(id(optimizer), time.monotonic())
         if steps in self.at:
             self._look(optimizer, steps, took)
         if self._window is None:
             self._started[id(optimizer)] = time.monotonic()
-            self.look.on = not self._over and any(n < self.at[-1] for n in self._steps.values())
+            self.look.on = not self._over and any(n < self.at[-1] for n in self.steps.values())
             self._end_if_done()
 
     def _look(self, optimizer: Any, steps: int, took: float, within: bool = False) -> None:
@@ -217,19 +214,16 @@ class WhatIf:
             return
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p)]
         others = [o for o in self._optimizers.values() if o is not optimizer]
-        if not parameters:
-            self.answers.refused("what its parameters are given cannot be read off them behind a backward call")
-            return
-        if not Target.fits(parameters, others):
-            self.answers.refused("its parameters are too many to be copied a few times")
+        if not parameters or not Target.fits(parameters, others):
+            unread = "what its parameters are given cannot be read off them behind a backward call"
+            self.answers.refused("its parameters are too many to be copied a few times" if parameters else unread)
             return
         number = self.witness.journal.optimizer(optimizer).id
-        target = Target(self.torch, optimizer, number, parameters, others)
+        target = Target(self.torch, optimizer, number, parameters, others, within)
         if self.witness.audit is not None:
             with self.witness.modes.left(), self.witness.quiet():
                 self.witness.audit.snapshot()
         before = self.forking.forks, self.forking.seconds
-        target.within = within
         self._measure(target, ask(self, target, steps), max(LIMIT[0], LIMIT[1] * took))
         if self._window is None:
             forks, seconds = self.forking.forks - before[0], self.forking.seconds - before[1]
@@ -286,8 +280,8 @@ class WhatIf:
         self.forking.tell(f"the program {how} before the step")
 
     def _end_if_done(self) -> None:
-        done = [i for i, n in self._steps.items() if n >= self.at[-1]]
-        waits = len(done) < len(self._steps) and max(self._steps.values()) < self.at[-1] + ENOUGH_STEPS
+        done = [i for i, n in self.steps.items() if n >= self.at[-1]]
+        waits = len(done) < len(self.steps) and max(self.steps.values()) < self.at[-1] + ENOUGH_STEPS
         waits = waits or not self.awaited <= {self.witness.journal.optimizer(self._optimizers[i]).id for i in done}
         if done and not waits and self.answers.undecided and self.at[-1] + LATER <= LAST and not self.trial:
             self.at = (*self.at, self.at[-1] + LATER)
@@ -302,14 +296,6 @@ class WhatIf:
         self.answers.complete = True
         if self.witness.audit is not None:
             self.witness.audit.tell_early()
-
-    def steps_of(self, optimizer: Any) -> int:
-        """How many steps it has made."""
-        return self._steps.get(id(optimizer), 0)
-
-    def before(self, optimizer: Any) -> list[int]:
-        """What its parameters held before the latest step (``print_of``), where that is known."""
-        return self._before.get(id(optimizer), [])
 
     def frames(self, raw: Any) -> Any:
         """A stack as frames of evidence."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -78,7 +79,7 @@ class Answers:
         for answer in result.answers:
             file = shown_file(answer.file, self._probe.witness.cwd) if answer.file else ""
             mine = {"parameters": [names[i] for i in answer.parameters], "loss": losses.get(answer.line, 0.0)}
-            found.append({**answer.told(), **mine, "file": file})
+            found.append({**asdict(answer), **mine, "file": file})
         return found
 
     def needs_cuts(self, target: Target) -> bool:
@@ -90,18 +91,16 @@ class Answers:
         """The gradient is another one, and the backward of these Functions gives another than their derivative."""
         look["functions"] = functions
         for function in functions:
-            name = str(function["name"])
             every = {n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]}
-            sign = self._sign("other-derivative", target, function["made"], functions=[function])
-            sign.parameters = sorted(every)
-            self._tell(sign, (target.number, name), name)
+            name = str(function["name"])
+            self._tell("other-derivative", target, function["made"], (), name, name, None, every, functions=[function])
 
     def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
         """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
         (``UNREAD``) are in the graph of no loss."""
         for module in modules:
             name = str(module["name"])
-            self._tell(self._sign(kind, target, module["made"], functions=[module]), (kind, name), name)
+            self._tell(kind, target, module["made"], (), name, name, functions=[module])
 
     @staticmethod
     def doubt_jumps(look: dict[str, Any], calls: list[dict[str, Any]]) -> None:
@@ -135,99 +134,86 @@ class Answers:
         never = self.never_given(target, chosen)
         if any(r.recording and _is_a_copy(r) for *_, r in places):
             return  # somebody wanted one
-        if (
-            not places
-            or not never
-            or audit is None
-            or all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
-            or not self._again((target.number, *(rs[0].place for rs in places)))
-        ):
+        if not places or not never or audit is None:
             return
-        audit.losses.tell_measured(
-            [rs[-1] for rs in places],
-            frozenset(id(target.parameters[i]) for i in never),
-            target.number,
-            {
-                "measured": _strongest(look, MISSING),
-                # A package may do that on behalf of somebody who wants what it gives as it is.
-                "said": all(is_said(r) or not _is_of_the_program(r, self._frames(r.raw)) for *_, r in places),
-                "apart": self._apart(target, never) or self._is_on_top(target, never, places),
-                "positions": self._positions(target, never),
-            },
-        )
+        wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
+        if wanted or not self._again((target.number, *(rs[0].place for rs in places))):
+            return
+        facts = {
+            "measured": _strongest(look, MISSING),
+            # A package may do that on behalf of somebody who wants what it gives as it is.
+            "said": all(is_said(r) or not _is_of_the_program(r, self._frames(r.raw)) for *_, r in places),
+            "apart": self._apart(target, never) or self._is_on_top(target, never, places),
+            "positions": self._positions(target, never),
+        }
+        behind = frozenset(id(target.parameters[i]) for i in never)
+        sign = Sign("cut-off", optimizer=target.number, facts=facts)
+        audit.losses.tell_measured(sign, [rs[-1] for rs in places], behind)
 
     def added(self, records: list[Record], sum_: list[dict[str, Any]]) -> None:
         """What this operation gives is added to a loss, and no gradient knows of it."""
         audit, frames = self._probe.witness.audit, self._frames(records[-1].raw)
         if audit is not None and _is_of_the_program(records[-1], frames) and self._again(("added", records[0].place)):
-            audit.losses.tell_added(records[-1:], _frames(sum_))
+            audit.losses.tell_measured(Sign("constant-term"), records[-1:], added=_frames(sum_))
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""
         past, results = answer_of(told, ([], []))
         for read, chosen in past:
-            sign = self._sign(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
-            self._tell(sign, (target.number, READ_PAST, str(read[-1:])))
+            self._tell(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
         users = [f for frames, _ in results for f in frames if f["user"]][-1:]
         if users:
             stack, number = results[-1]
             facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle), "number": number}
-            self._tell(self._sign(LEFT_OUT, target, stack, idle, **facts), (target.number, LEFT_OUT, str(users)))
+            self._tell(LEFT_OUT, target, stack, idle, str(users), **facts)
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
         """These sums add to a loss what no call differentiates."""
         for found in sums:
-            stack, call = found["stack"], found["call"]
-            sign = self._sign(BESIDE, target, stack, found["parameters"], weighed=found["weighed"])
-            sign.other = _frames(call)
-            self._tell(sign, (target.number, BESIDE, str(stack[-1:]), str(call)))
+            stack, call, weighed = found["stack"], found["call"], found["weighed"]
+            key = f"{stack[-1:]} {call}"
+            self._tell(BESIDE, target, stack, found["parameters"], key, other=_frames(call), weighed=weighed)
 
     def taken_back(self, target: Target, told: Any) -> None:
         """The parameters have the numbers again that they had before the step, and nobody has read those after it."""
         frames, step = answer_of(told, []), self._probe.witness.journal.latest("step", target.number)
         if frames and step is not None:
-            sign = self._sign(UNDONE, target, frames, range(len(target.parameters)))
-            sign.other = self._probe.frames(step.raw)
-            self._tell(sign, (target.number, UNDONE, str(frames[-1])))
+            self._tell(UNDONE, target, frames, range(len(target.parameters)), other=self._probe.frames(step.raw))
 
     def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
         """A step uses the gradients of the last of several calls alone; of another one (empty), which may be the best
         of them, ends the matter."""
         self._chosen |= told == {}
         if told and not self._chosen:
-            key = target.number, LAST_ALONE
-            self._places.setdefault(key, -1)  # twice the last may be the best by chance
-            step = self._probe.witness.journal.latest("step", target.number)
+            self._places.setdefault((target.number, LAST_ALONE, "x"), -1)  # twice the last may be the best by chance
+            step, every = self._probe.witness.journal.latest("step", target.number), range(len(target.parameters))
             facts = {"calls": told["calls"], "step": self._frames(step.raw) if step is not None else []}
-            sign = self._sign(LAST_ALONE, target, told["taken"], range(len(target.parameters)), **facts)
-            sign.other, sign.count = _frames(told["call"]), ENOUGH + 1
-            self._tell(sign, key)
+            other = _frames(told["call"])
+            self._tell(LAST_ALONE, target, told["taken"], every, "x", other=other, count=ENOUGH + 1, **facts)
 
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""
         places = {str([f for f in frames if f["user"]][-1:]): frames for frames in calls}
         if changed and len(places) == 1:
-            sign = self._sign(RECOMPUTED, target, calls[0], changed, none=none == changed)
-            self._tell(sign, (target.number, RECOMPUTED, *places))
+            self._tell(RECOMPUTED, target, calls[0], changed, str([*places]), none=none == changed)
 
     def written_over(self, target: Target, changed: set[int], functions: list[dict[str, Any]]) -> None:
         """This Function writes to what it is given; on copies of that, it gives another gradient."""
         if changed and len(functions) == 1:
             (function,) = functions
-            sign = self._sign(WRITTEN_OVER, target, function["written"], changed, functions=functions)
-            self._tell(sign, (target.number, WRITTEN_OVER, f"{function['name']}.{function['side']}"))
+            key = f"{function['name']}.{function['side']}"
+            self._tell(WRITTEN_OVER, target, function["written"], changed, key, functions=functions)
 
     def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
         """By what the forward has saved here, backward gives another gradient."""
         if changed and places:
-            written = places[0]["written"]
-            sign = self._sign(SAVED_OVER, target, written, changed, made=places[0]["made"])
-            self._tell(sign, (target.number, SAVED_OVER, str(written[-1:])))
+            self._tell(SAVED_OVER, target, places[0]["written"], changed, made=places[0]["made"])
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
-        ends = [] if isinstance(told, str) else told["ends"]
-        look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
+        told = told if isinstance(told, dict) else {"ends": [], "deep": False}
+        ends = look["ends"] = told["ends"]
+        look["deep"] = told["deep"]
         look["ends_in_patch"] = any(self._probe.patched.has(_frames(e["frames"])) for e in ends)
         never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
@@ -241,8 +227,6 @@ class Answers:
         missing = self.never_given(target, missing) if own else missing
         if own and not missing:
             return  # the program writes to them by itself
-        if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
-            return
         kind = "unreturned" if own else "cancelled" if sums else "zero-derivative"
         facts = {
             "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
@@ -250,44 +234,59 @@ class Answers:
             "functions": [first["function"]] if own else [],
             "equal": bool(first.get("equal")),
         }
-        self._tell_dead(kind, first, target, missing if own else never, facts)
+        self._tell_dead(kind, first, target, missing if own else never, first["op"], facts)
 
     def cancelled(self, target: Target, chosen: set[int], jumps: bool, told: Any) -> None:
         """No loss depends on these parameters: what they are given is what rounding leaves behind these nodes."""
         ends = [] if isinstance(told, str) else [e for e in told["ends"] if any(f["user"] for f in e["frames"])]
-        if not ends or self._dead is not None or not self._again((target.number, str(ends[0]["frames"][-1:]))):
-            return
-        facts = {"rounding": ends[0]["how"], "jumps": jumps}
-        self._tell_dead("zero-derivative", ends[0], target, chosen, facts)
+        if ends and self._dead is None:
+            facts = {"rounding": ends[0]["how"], "jumps": jumps}
+            self._tell_dead("zero-derivative", ends[0], target, chosen, "", facts)
 
     def _tell_dead(
-        self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], facts: dict[str, Any]
+        self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], key: str, facts: dict[str, Any]
     ) -> None:
-        """The gradient of these parameters ends at this node."""
+        """The gradient of these parameters ends at this node, and did so at a step before."""
+        if not self._again((target.number, key, str(end["frames"][-1:]))):
+            return
         self._dead = self._sign(kind, target, end["frames"], chosen, op=end["op"], **facts)
-        self._dead.count = self._probe.steps_of(target.optimizer)
+        self._dead.count = self._probe.steps.get(id(target.optimizer), 0)
 
     def _sign(
         self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
     ) -> Sign:
         """A sign of the parameters at these positions, beside the latest backward call."""
         names = sorted(self._names(target, chosen).values())
-        return Sign(kind, _frames(stack), self._latest_call(), None, names, target.number, count=ENOUGH, facts=facts)
+        last = self._probe.witness.journal.latest("backward")
+        call = self._probe.frames(last.raw) if last is not None else []
+        return Sign(kind, _frames(stack), call, None, names, target.number, count=ENOUGH, facts=facts)
 
-    def _tell(self, sign: Sign, met: Any, name: str = "") -> None:
-        """Tell this if the same, ``met``, has been met at a step before; one sign of each kind, or of each ``name``."""
-        if self._again(met):
-            self._told.setdefault(name or sign.kind, sign)
+    def _tell(
+        self,
+        kind: str,
+        target: Target,
+        stack: list[dict[str, Any]],
+        chosen: Iterable[int] = (),
+        key: str = "",
+        name: str = "",
+        other: list[Frame] | None = None,
+        names: Iterable[str] = (),
+        count: int = ENOUGH,
+        **facts: Any,
+    ) -> None:
+        """Tell this if the same, by its ``key`` or its place, has been met at a step before; one sign of each kind, or
+        of each ``name``."""
+        if not self._again((target.number, kind, key or str(stack[-1:]))) or (name or kind) in self._told:
+            return
+        sign = self._told[name or kind] = self._sign(kind, target, stack, chosen, **facts)
+        sign.other, sign.count = other if other is not None else sign.other, count
+        sign.parameters = sorted(names) or sign.parameters
 
     def _rests(self, parameter: Any) -> bool:
         """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
         train it."""
         total = float(parameter.detach().double().sum())
         return self._totals.setdefault(id(parameter), total) == total
-
-    def _latest_call(self) -> list[Frame]:
-        last = self._probe.witness.journal.latest("backward")
-        return self._probe.frames(last.raw) if last is not None else []
 
     def _again(self, key: Any) -> bool:
         self._places[key] = self._places.get(key, 0) + 1

@@ -49,6 +49,5 @@ class AsSaved(TorchDispatchMode, ForkWatch):
         return copy
 
     def told(self) -> list[dict[str, Any]]:
-        """The places."""
         found = list(self._found.values())[:MOST]
         return [{"made": self.frames(made), "written": self.frames(written)} for made, written in found]

@@ -66,7 +66,9 @@ class CutLook(CutWatch):
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
         record = super()._make(name, args, kwargs)
-        if record.origins and record.leaves and not _within_function(record):
+        files = {code.co_filename for code in record.raw.raw[::2] if not isinstance(code, str)}
+        # The forward of a custom Function records nothing, and has a backward of its own.
+        if record.origins and record.leaves and function.__file__ not in files:
             self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
         return record
 
@@ -83,11 +85,6 @@ class CutLook(CutWatch):
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
         return [list(rs) for rs in self.found.values() if any(r.behind & parameters for r in rs)]
-
-
-def _within_function(record: Record) -> bool:
-    """Whether this ran in the forward of a custom Function, which records nothing and has a backward of its own."""
-    return any(code.co_filename == function.__file__ for code in record.raw.raw[::2] if not isinstance(code, str))
 
 
 class Held(TorchFunctionMode, ForkWatch):
@@ -151,11 +148,8 @@ class Held(TorchFunctionMode, ForkWatch):
             if numbers is None or self._size > MOST_VALUES:
                 return None
             numbers = numbers.cpu().contiguous()
-            data = (
-                ctypes.string_at(numbers.data_ptr(), numbers.numel() * numbers.element_size())
-                if len(numbers.shape) < 65
-                else b""
-            )
+            size = numbers.numel() * numbers.element_size() if len(numbers.shape) < 65 else 0
+            data = ctypes.string_at(numbers.data_ptr(), size) if size else b""
             return "tensor", str(value.dtype).rpartition(".")[2], tuple(value.shape), data
         if type(value).__name__ == "ndarray":
             self._size += int(value.size)
@@ -165,7 +159,6 @@ class Held(TorchFunctionMode, ForkWatch):
         return ("number", value) if isinstance(value, float | int | bool | list) else None
 
     def told(self) -> Any:
-        """What was kept."""
         return list(self._values.items())
 
 
@@ -201,7 +194,6 @@ class Added(Held):
         self._sums += [stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
     def told(self) -> Any:
-        """The first such sum, as frames."""
         raw: Any = next((r for r in self._sums if r is not None), [])
         return self.frames(raw)
 
@@ -316,7 +308,6 @@ class Dying(ForkWatch):
         self.deep = False
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins: look at each node behind its roots."""
         roots = [t.grad_fn for t in outputs if getattr(t, "grad_fn", None) is not None]
         for count, (node, following) in enumerate(nodes_behind(roots)):
             if count >= DEEP - 1:
@@ -344,7 +335,9 @@ class Dying(ForkWatch):
 
     def _size(self, gradients: Any, beside: float) -> list[float]:
         """The largest number of each; 0 for what is rounding beside that. What is no number is larger than any."""
-        sizes = [_largest(g) if g is not None and g.numel() else 0.0 for g in gradients]
+        known = (g.detach() if g is not None and g.numel() else None for g in gradients)
+        dense = (g if g is None or g.layout is torch.strided else g.to_dense() for g in known)
+        sizes = [float(g.abs().nan_to_num(math.inf).max()) if g is not None else 0.0 for g in dense]
         return [0.0 if size <= self._least * beside else size for size in sizes]
 
     def told(self) -> Any:
@@ -370,11 +363,10 @@ class Dying(ForkWatch):
                 out[-1]["equal"] = whole not in adding
             elif given and following and node in self._passed and not any(on):
                 out.append(self._place(node, "ends"))
-        reached = {id(v) for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None} & self._leaves
-        positions = [i for i, p in enumerate(self._target.parameters) if id(p) in reached]
+        leaves = {id(v): v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None}
+        positions = [i for i in sorted(self._chosen) if id(self._target.parameters[i]) in leaves]
         memory = {storage_of(self._target.parameters[i]) for i in self._chosen}
-        leaves = [v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None]
-        shares = any(id(v) not in self._leaves and storage_of(v) in memory for v in leaves)
+        shares = any(i not in self._leaves and storage_of(v) in memory for i, v in leaves.items())
         return {"shares": shares, "ends": out[:MOST_ENDS], "deep": self.deep, "reached": positions}
 
     def _passes(self, whole: Any, sums: dict[Any, list[Any]]) -> bool:
@@ -407,11 +399,6 @@ class Dying(ForkWatch):
             told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self.cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
-
-
-def _largest(gradient: Any) -> float:
-    dense = gradient.detach() if gradient.layout is torch.strided else gradient.detach().to_dense()
-    return float(dense.abs().nan_to_num(math.inf).max())
 
 
 def _meeting(nodes: list[Any], above: dict[Any, list[Any]]) -> Any:

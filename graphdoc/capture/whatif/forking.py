@@ -24,37 +24,11 @@ IN_CHILD = object()
 """What ``Forking.run`` gives back in the fork."""
 MOST_TOLD = 64_000_000
 """Bytes that a fork may tell."""
-_WRITES = frozenset(
-    {
-        "os.mkdir",
-        "os.remove",
-        "os.rename",
-        "os.rmdir",
-        "os.link",
-        "os.symlink",
-        "os.truncate",
-        "os.kill",
-        "os.posix_spawn",
-        "os.system",
-        "os.exec",
-        "os.fork",
-        "os.forkpty",
-        "subprocess.Popen",
-        "shutil.rmtree",
-        "socket.connect",
-        "socket.bind",
-        "sqlite3.connect",
-        "fcntl.flock",
-        "fcntl.lockf",
-    }
-)
+_WRITES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.kill"}
+_WRITES |= {"os.posix_spawn", "os.system", "os.exec", "os.fork", "os.forkpty", "subprocess.Popen", "shutil.rmtree"}
+_WRITES |= {"socket.connect", "socket.bind", "sqlite3.connect", "fcntl.flock", "fcntl.lockf"}
 """Audit events (sys.addaudithook) of what others could notice."""
 _FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-
-def _has_threads() -> bool:
-    """Whether this process has more than one thread. One that sleeps (a progress bar's, a log's) is not missed."""
-    return len(os.listdir("/proc/self/task")) > 1
 
 
 class Forking:
@@ -120,7 +94,8 @@ class Forking:
         while True:
             left = end - time.monotonic()
             if left <= 0 or not select.select([reading], [], [], left)[0]:
-                lacks = ", as one that waits for another thread, which a fork lacks" if _has_threads() else ""
+                threads = len(os.listdir("/proc/self/task")) > 1  # one that sleeps (a progress bar's) is not missed
+                lacks = ", as one that waits for another thread, which a fork lacks" if threads else ""
                 return f"the step took too long in a fork{lacks}"
             part = os.read(reading, 1 << 20)
             if not part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
-from graphdoc.capture.whatif.moves import SMALLEST
+from graphdoc.capture.whatif.moves import size_of
 from graphdoc.capture.whatif.window import ForkWatch
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class FunctionCheck(_OfClasses):
             cls = getattr(type(root), "_forward_cls", None)
             self._passed.add(cls)
             if cls in self._met:
-                root.register_prehook(self._receiving(cls))
+                root.register_prehook(partial(self._receives, cls))
             for node, number in following:
                 self._taken.setdefault(getattr(type(node), "_forward_cls", None), set()).add(number)
         for cls, (args, flags, at) in list(self._met.items()):
@@ -117,12 +118,9 @@ class FunctionCheck(_OfClasses):
                     continue  # it cannot be called by itself
         self._busy = False
 
-    def _receiving(self, cls: Any) -> Any:
-        def given(gradients: Any) -> None:
-            if any(g is not None and bool((g != 1).any()) for g in gradients):
-                self._scaled.add(cls)
-
-        return given
+    def _receives(self, cls: Any, gradients: Any) -> None:
+        if any(g is not None and bool((g != 1).any()) for g in gradients):
+            self._scaled.add(cls)
 
     def told(self) -> Any:
         """Whether Functions were met, those that give another gradient than their derivative, and those in no loss."""
@@ -167,10 +165,9 @@ class FunctionCheck(_OfClasses):
     def _moves_in_steps(self, call: Callable[[list[Any], list[int]], list[Any]], at: int, x: Any, step: float) -> bool:
         """Whether an input, one that needs no gradient perhaps, decides the outputs in steps."""
         torch = self._torch
-        way = torch.randn(x.shape, generator=torch.Generator().manual_seed(6), dtype=x.dtype)
-        size = max(float(x.double().pow(2).mean().sqrt()), SMALLEST)
+        way = size_of(x) * torch.randn(x.shape, generator=torch.Generator().manual_seed(6), dtype=x.dtype)
         with torch.no_grad():
-            old, near, far = (call([x + by * size * way], [at]) for by in (0.0, step, FAR))
+            old, near, far = (call([x + by * way], [at]) for by in (0.0, step, FAR))
         moved = [(o != f, o == n) for o, n, f in zip(old, near, far, strict=True)]
         return sum(int((m & r).sum()) for m, r in moved) > RESTS * sum(int(m.sum()) for m, _ in moved)
 
@@ -190,12 +187,7 @@ class FunctionCheck(_OfClasses):
         return any(bool(a.any()) for a, _ in pairs) and all(torch.equal(a, b) for a, b in pairs)
 
     def _compare(
-        self,
-        call: Callable[[list[Any]], list[Any]],
-        xs: list[Any],
-        steps: tuple[float, ...],
-        seed: int,
-        chosen: Collection[int],
+        self, call: Callable[[list[Any]], list[Any]], xs: list[Any], steps: Any, seed: int, chosen: Collection[int]
     ) -> tuple[float, float] | None:
         """What moving the chosen inputs does to an output, and what the backward says of it, where the two differ."""
         torch = self._torch
@@ -215,12 +207,13 @@ class FunctionCheck(_OfClasses):
         vs = [like(x) * (i in chosen and any(bool(row[i].any()) for row in given)) for i, x in enumerate(xs)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
             return None
-        sizes = [[step * max(float(x.double().pow(2).mean().sqrt()), SMALLEST) for x in xs] for step in steps]
+        sizes = [[step * size_of(x) for x in xs] for step in steps]
+
+        def moved_by(size: list[float], sign: int) -> list[Any]:
+            return call([x + sign * s * v for x, s, v in zip(xs, size, vs, strict=True)])
+
         with torch.no_grad():
-            moved = [
-                [call([x + sign * s * v for x, s, v in zip(xs, size, vs, strict=True)]) for sign in (1, -1)]
-                for size in sizes
-            ]
+            moved = [[moved_by(size, sign) for sign in (1, -1)] for size in sizes]
         for n, (u, row) in enumerate(zip(us, given, strict=True)):
             found = []
             for size, (up, down) in zip(sizes, moved, strict=True):
@@ -280,12 +273,8 @@ class OnCopies(_OfClasses):
         return call
 
     def told(self) -> list[dict[str, Any]]:
-        """The Functions that have written to a copy."""
-        found = []
-        for (cls, side), (code, at) in self._writes.items():
-            whose = self._described(cls, self._made.get(cls), code)
-            found.append({**whose, "side": side, "written": self.frames(at)})
-        return found
+        found = ((self._described(c, self._made.get(c), code), s, at) for (c, s), (code, at) in self._writes.items())
+        return [{**whose, "side": side, "written": self.frames(at)} for whose, side, at in found]
 
 
 class _WriteWatch(TorchDispatchMode):

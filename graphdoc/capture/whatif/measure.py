@@ -6,9 +6,10 @@ A generator asks for forks and is sent what each has told, so that the same line
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.whatif.cut_places import Dying
 from graphdoc.capture.whatif.moves import (
     FAR,
     UTMOST,
@@ -23,7 +24,7 @@ from graphdoc.capture.whatif.moves import (
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
-    from graphdoc.capture.whatif.questions import Watching
+    from graphdoc.capture.whatif import WhatIf
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
 CANCELS = "cancels"
@@ -67,10 +68,6 @@ class Answer:
     """Of a patched program: the slope with only that held which the program as it is written holds. The patch takes the
     rest of it away from them; 0 where it takes nothing."""
 
-    def told(self) -> dict[str, Any]:
-        """As it is kept in a sign."""
-        return asdict(self)
-
 
 @dataclass
 class Result:
@@ -88,13 +85,13 @@ class Result:
     """Where the gradients cancel of which rounding alone is left."""
 
 
-def measure(target: Target, owners: list[list[int]], watches: Watching) -> Plan:
+def measure(probe: WhatIf, target: Target, owners: list[list[int]]) -> Plan:
     """Ask for the forks that answer for one optimizer.
 
     Args:
         owners: the positions of its parameters, by the module that they belong to.
     """
-    base = yield Move(first=True, watch=watches.holding(None))
+    base = yield Move(first=True, watch=probe.look.holding(None))
     if isinstance(base, str):
         return Result(why=base)
     calls = base["calls"]
@@ -112,7 +109,7 @@ def measure(target: Target, owners: list[list[int]], watches: Watching) -> Plan:
     of_interest = fed or had or list(range(len(calls)))
     moved = {i for c in calls for i in c["some"]}
     silent, moved = measured - moved, measured & moved
-    look = _Look(target, base, watches, told)
+    look = _Look(probe, target, base, told)
     if silent:
         yield from look.silent(owners, of_interest, silent)
     if moved and not told.why:
@@ -126,10 +123,10 @@ class _Look:
     """One optimizer between two of its steps. Each fork moves along one direction, to one side: how much of the change
     of the loss is its curve is known from the gradients at both ends."""
 
-    def __init__(self, target: Target, base: Any, watches: Watching, told: Result) -> None:
+    def __init__(self, probe: WhatIf, target: Target, base: Any, told: Result) -> None:
+        self._probe = probe
         self._target = target
         self._base = base
-        self._watches = watches
         self._told = told
         self._steps = steps_for(target.parameters)
 
@@ -145,7 +142,7 @@ class _Look:
         if first is None or all(first[i][0] == 0.0 for i in calls):
             told.answers.append(Answer(sorted(silent), INDEPENDENT if first is not None else NOISE))
             return
-        again = yield Move(watch=self._watches.dying(silent))
+        again = yield Move(watch=Dying(self._target, silent))
         same = _values(again, self._base)
         if same is None or any(same[i] != self._base["calls"][i]["value"] for i in calls):
             told.why = "the same step gives another loss when it is run again, so no difference can be measured"
@@ -214,7 +211,7 @@ class _Look:
                     jumps |= any(abs(s[i][2]) > CLEAR * s[i][1] for s in slopes for i in calls)
         if found:
             self._told.answers.append(Answer(sorted(found), CANCELS, jumps=jumps))
-            again = yield Move(watch=self._watches.dying(found, CLEAR * EPS))
+            again = yield Move(watch=Dying(self._target, found, CLEAR * EPS))
             self._told.left = again["watch"] if isinstance(again, dict) else again
         return found
 
@@ -224,15 +221,16 @@ class _Look:
         parameters, kept = self._target.parameters, self._told.kept
         rows = {i: [g.clone() for g in self._target.given.read(i)] for i in calls}
         whole = along(parameters, [sum(parts) for parts in zip(*rows.values(), strict=True)], moved)
-        every, cut = sorted(moved), self._watches.cut_before
+        every, cut = sorted(moved), self._probe.answers.needs_cuts(self._target)
         open_ = calls
         if kept and not cut:  # one look is enough where a cut may be the reason
             open_ = yield from self._agreeing(rows, open_, whole, every, False, self._steps[:1])
         still = yield from self._compare(rows, open_, whole, every)
-        if self._watches.looks_across and (cut or not kept or not open_):  # else at the next step: it is dear here
+        if not self._probe.trial and (cut or not kept or not open_):  # else at the next step: it is dear here
             yield from self._across(rows, [i for i in calls if i not in still], moved)
-        if kept and open_ and self._watches.cuts_by_patch():
-            yield from self._taken(rows, whole)
+        by_patch = self._probe.patched.places(self._probe.look.found) if kept and open_ else ()
+        if by_patch:
+            yield from self._taken(rows, whole, set(by_patch))
         if not still:
             return
         several = [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]
@@ -270,7 +268,7 @@ class _Look:
         lacks: dict[int, list[float]] = {i: [] for i in calls}
         first, other = self._steps[0], max(s for s in self._steps if s != self._steps[0])
         for step in (first, other, -first):
-            watch = self._watches.holding(self._told.kept) if held else None
+            watch = self._probe.look.holding(self._told.kept) if held else None
             slopes = (yield from self._slope(whole, step, watch, expected)) if lacks else None
             if slopes is None:
                 return
@@ -301,7 +299,7 @@ class _Look:
         open_, slopes = list(calls), [] if slopes is None else slopes
         expected = {i: slope_by(rows[i], directions) for i in calls}
         for step in steps:
-            watch = self._watches.holding(self._told.kept) if held else None
+            watch = self._probe.look.holding(self._told.kept) if held else None
             slopes.append((yield from self._slope(directions, step, watch, expected)))
             for i in list(open_) if slopes[-1] is not None else ():
                 slope, rounding, _ = slopes[-1][i]
@@ -312,13 +310,16 @@ class _Look:
                 break
         return open_
 
-    def _taken(self, rows: dict[int, list[Any]], directions: list[Any]) -> Generator[Move, Any, None]:
+    def _taken(
+        self, rows: dict[int, list[Any]], directions: list[Any], by_patch: set[Any]
+    ) -> Generator[Move, Any, None]:
         """Whether a patch takes a part of what these parameters do to their losses out of their gradients: by the same
         step the slope is another one when its cuts are held too."""
         expected = {i: slope_by(row, directions) for i, row in rows.items()}
-        kept, step = self._told.kept, self._steps[0]
-        with_cuts = yield from self._slope(directions, step, self._watches.holding(kept), expected)
-        slopes = yield from self._slope(directions, step, self._watches.holding_as_written(kept), expected)
+        kept, step, look = self._told.kept, self._steps[0], self._probe.look
+        with_cuts = yield from self._slope(directions, step, look.holding(kept), expected)
+        as_written = look.holding(kept, set(look.found) - by_patch)
+        slopes = yield from self._slope(directions, step, as_written, expected)
         for answer in self._told.answers if slopes is not None and with_cuts is not None else ():
             at = next((i for i in expected if self._base["calls"][i]["line"] == answer.line), None)
             if at is not None and answer.held and not _alike(slopes[at][0], with_cuts[at][0], slopes[at][1]):

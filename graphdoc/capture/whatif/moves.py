@@ -40,25 +40,18 @@ def is_matrix(parameter: Any) -> bool:
 def anywhere(torch: Any, parameters: list[Any], chosen: set[int]) -> list[Any]:
     """A random direction for the chosen ones; no generator of the program's is touched."""
     generator = torch.Generator().manual_seed(2)
-    out: list[Any] = []
-    for i, p in enumerate(parameters):
-        if i not in chosen:
-            out.append(None)
-            continue
-        out.append(torch.randn(p.numel(), generator=generator, dtype=torch.float32) * size_of(p))
-    return out
+
+    def way(p: Any) -> Any:
+        return torch.randn(p.numel(), generator=generator, dtype=torch.float32) * size_of(p)
+
+    return [way(p) if i in chosen else None for i, p in enumerate(parameters)]
 
 
 def along(parameters: list[Any], given: list[Any], chosen: set[int]) -> list[Any]:
     """The direction of the gradient, each parameter by as much as its size allows."""
-    out: list[Any] = []
-    for i, p in enumerate(parameters):
-        length = float(given[i].double().norm()) if i in chosen else 0.0
-        if not length:
-            out.append(None)
-        else:
-            out.append(given[i] * (reach_of(p) / length))
-    return out
+    lengths = [float(g.double().norm()) if i in chosen else 0.0 for i, g in enumerate(given)]
+    rows = zip(parameters, given, lengths, strict=True)
+    return [g * (reach_of(p) / length) if length else None for p, g, length in rows]
 
 
 def across(torch: Any, parameters: list[Any], given: list[Any], chosen: set[int]) -> list[Any]:

@@ -26,7 +26,10 @@ class PatchedLines:
         self._texts: dict[str, tuple[str, str]] = {}
         self._lines: dict[str, set[int]] = {}
         for path, old, new in _patches(probe.witness.out):
-            self._texts[path], self._lines[path] = (old, new), _new_lines(old, new)
+            known = Counter(line.strip() for line in old.splitlines())
+            known.subtract(line.strip() for line in new.splitlines())
+            lines = {number for number, line in enumerate(new.splitlines(), 1) if known[line.strip()] < 0}
+            self._texts[path], self._lines[path] = (old, new), lines
 
     def places(self, found: dict[Any, Any]) -> list[Any]:
         """Of these places those at which the patch takes something out of the graph."""
@@ -58,9 +61,3 @@ def _patches(out: str) -> Any:
                 yield os.path.realpath(path), file.read(), text
     except (OSError, ValueError):
         return
-
-
-def _new_lines(old: str, new: str) -> set[int]:
-    known = Counter(line.strip() for line in old.splitlines())
-    known.subtract(line.strip() for line in new.splitlines())
-    return {number for number, line in enumerate(new.splitlines(), 1) if known[line.strip()] < 0}

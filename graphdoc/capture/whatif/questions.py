@@ -20,7 +20,7 @@ from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.as_saved import AsSaved
 from graphdoc.capture.whatif.calls_used import unused
-from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
+from graphdoc.capture.whatif.cut_places import added, locate
 from graphdoc.capture.whatif.functions import (
     FunctionCheck,
     OnCopies,
@@ -47,71 +47,37 @@ if TYPE_CHECKING:
     from graphdoc.capture.whatif import WhatIf
 
 
-class Watching:
-    """What the forks of one look can be made to see or to hold."""
-
-    def __init__(self, probe: WhatIf, target: Target) -> None:
-        self._probe = probe
-        self._target = target
-        self.looks_across = not probe.trial
-        """Whether gradients are measured across themselves too."""
-        self.cut_before = probe.answers.needs_cuts(target)
-        """Whether a cut of the program's own was known at an earlier step for the reason of a difference."""
-
-    def holding(self, kept: Any) -> Held | None:
-        """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
-        return self._probe.look.holding(kept)
-
-    def holding_as_written(self, kept: Any) -> Held | None:
-        """Hold what the program as it is written keeps out of the graph, without a patch's own cuts."""
-        look = self._probe.look
-        return look.holding(kept, set(look.found) - set(self._probe.patched.places(look.found)))
-
-    def cuts_by_patch(self) -> bool:
-        """Whether there are such."""
-        return bool(self._probe.patched.places(self._probe.look.found))
-
-    def dying(self, chosen: set[int], least: float = 0.0) -> Dying:
-        """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
-        return Dying(self._target, chosen, least)
-
-
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     """The whole plan; what it finds is handed to ``probe.answers``."""
     owners = _owners(probe, target)
-    result = yield from measure(target, owners, Watching(probe, target))
+    result = yield from measure(probe, target, owners)
     answers = probe.answers
     look = answers.measured(target, steps, result)
-    if result.why == WRITTEN and (before := probe.before(target.optimizer)):
-        back = TakenBack(target, before)
-        answers.taken_back(target, (yield Move(watch=back)))
-    yield from _calls(probe, target)
+    if result.why == WRITTEN and (before := probe.before.get(id(target.optimizer))):
+        answers.taken_back(target, (yield Move(watch=TakenBack(target, before))))
+    if _suspected(probe, target, "taken"):  # does a step use each of the calls before it?
+        answers.last_alone(target, (yield from unused(target)))
     if result.why or result.base is None:
         return
     wrong = yield from _functions(probe, target, look, result, owners)
-    depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
+    depends = _answered(result, *{a.answer for a in result.answers} - {INDEPENDENT})
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
         answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle))))
     if result.left is not None:
         lost = next(a for a in result.answers if a.answer == CANCELS)
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
-    missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
-    zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
+    missing, zero = _answered(result, MISSING), _answered(result, ZEROS)
     changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
-    copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
-    answers.written_over(target, copied, writing)
-    if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
-        watch = AsSaved(target.torch)
-        answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
+    if not (changed or wrong) and _answered(result, MISSING, ZEROS, ANOTHER):
+        yield from _written_over(probe, target, result)
     missing, zero = missing - changed, zero - changed
-    ends = result.ends
     if missing or zero:
-        answers.ended(target, look, missing, zero, ends)
-        if not isinstance(ends, str):
-            missing -= set(ends["reached"])
-    if missing and not isinstance(ends, str) and ends["shares"]:
+        answers.ended(target, look, missing, zero, result.ends)
+    ends: dict[str, Any] = {"reached": (), "shares": False} if isinstance(result.ends, str) else result.ends
+    missing -= set(ends["reached"])
+    if missing and ends["shares"]:
         answers.cut(target, look, missing, [], "the loss is computed from another leaf with their memory")
     elif missing:
         places, why = yield from locate(target, missing, result, probe.look)
@@ -128,23 +94,29 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.uncalled(target, answer_of(uncalled, []))
 
 
+def _written_over(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, None]:
+    """Whether the gradient is another one where Functions work on copies of what they are given; or else where backward
+    reads what the forward has saved."""
+    own, copied = with_own_backward(probe.witness.audit), set[int]()
+    if own:
+        copied, writing = yield from gradients_with(target, result, OnCopies(target.torch, own))
+        probe.answers.written_over(target, copied, writing)
+    if _answered(result, ANOTHER) and not (copied or probe.trial):
+        saved = yield from gradients_with(target, result, AsSaved(target.torch))
+        probe.answers.saved_over(target, *saved)
+
+
 def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
     """Whether this watch of the audit has a sign of this optimizer."""
     audit = probe.witness.audit
     return audit is not None and any(s.optimizer == target.number for s in getattr(audit, watch).signs())
 
 
-def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
-    """Whether a step uses each of the calls before it, where their gradients were taken away."""
-    if _suspected(probe, target, "taken"):
-        probe.answers.last_alone(target, (yield from unused(target)))
-
-
 def _functions(
     probe: WhatIf, target: Target, look: dict[str, Any], result: Result, owners: list[list[int]]
 ) -> Generator[Move, Any, list[dict[str, Any]]]:
     """The Functions that give another gradient than their derivative, where one is; told besides: those in no loss."""
-    another = any(a.answer == ANOTHER for a in result.answers)
+    another = bool(_answered(result, ANOTHER))
     if not another and (probe.trial or not with_own_backward(probe.witness.audit)):
         return []
     told = yield Move(watch=FunctionCheck(target.torch))
@@ -153,9 +125,9 @@ def _functions(
     wrong: list[dict[str, Any]] = met["wrong"]
     for mine in owners[:MOST_OWNERS] if wrong and not another else ():
         # Few parameters among many count for little along the gradient of all.
-        part = yield from measure(target, [mine], Watching(probe, target))
+        part = yield from measure(probe, target, [mine])
         result.answers += [a for a in part.answers if a.answer == ANOTHER]
-    if result.base is None or not any(a.answer == ANOTHER for a in result.answers):
+    if result.base is None or not _answered(result, ANOTHER):
         return []
     if not another:
         look["answers"] = probe.answers.told(target, result)
@@ -200,14 +172,13 @@ class Straight(ForkWatch):
         note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
 
     def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
-        """The first calls of the step."""
         return [(self.frames(raw), again) for raw, again in self._calls[:MOST_CALLS]]
 
 
 def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where each checkpoint runs once what it is given, by
     losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
-    if not (_differs(result) and probe.checkpoints):
+    if not (_answered(result, MISSING, ZEROS, ANOTHER) and probe.checkpoints):
         return set(), []
     changed, calls = yield from gradients_with(target, result, Straight())
     if not calls or not all(again for _, again in calls):
@@ -215,19 +186,9 @@ def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move,
     return changed, [frames for frames, _ in calls]
 
 
-def on_copies(
-    probe: WhatIf, target: Target, result: Result, known: bool
-) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
-    """Positions of the parameters whose gradient is another one where Functions work on copies of what they are given,
-    with those that write to one; none where the reason is ``known``."""
-    own = with_own_backward(probe.witness.audit) if _differs(result) and not known else []
-    if not own:
-        return set(), []
-    return (yield from gradients_with(target, result, OnCopies(target.torch, own)))
-
-
-def _differs(result: Result) -> bool:
-    return any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers)
+def _answered(result: Result, *kinds: str) -> set[int]:
+    """The parameters of which one of these was measured."""
+    return {i for a in result.answers if a.answer in kinds for i in a.parameters}
 
 
 def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move, Any, tuple[set[int], Any]]:
@@ -318,7 +279,6 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         return gradients, any(abs(float(f)) != 1.0 for f in factors)
 
     def told(self) -> list[dict[str, Any]]:
-        """The sums."""
         self._differentiate()
         known = self._through.union(*(set(top_of([node])) - {node} for node in self._left))
         found = []
@@ -337,16 +297,11 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         or where a call elsewhere may stand for it."""
         given = {i: g for i, g in enumerate(gradients) if g is not None and i not in self._apart and bool(g.any())}
         elsewhere = {i for at, leaves in self._calls.values() if at != call for i in leaves}
-        if any(id(self._parameters[i]) in elsewhere for i in given) or self._is_decay(given):
-            return []
-        pairs = ((g, self._parameters[i].grad) for i, g in given.items())
-        counts = any(b is None or float(g.norm()) > LEAST * float(b.norm()) for g, b in pairs)
-        return [*given] if counts else []
-
-    def _is_decay(self, given: dict[int, Any]) -> bool:
         cosine = self._torch.nn.functional.cosine_similarity
         pairs = [(self._parameters[i], g) for i, g in given.items()]
-        return all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
+        decay = all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
+        counts = any(p.grad is None or float(g.norm()) > LEAST * float(p.grad.norm()) for p, g in pairs)
+        return [*given] if counts and not decay and not any(id(p) in elsewhere for p, _ in pairs) else []
 
 
 # Where what parameters compute is left lying: the last results made of them, of which no loss is made.
@@ -455,7 +410,12 @@ class TakenBack(TorchFunctionMode, ForkWatch):
         pairs = zip(target.parameters, before, strict=True)
         self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
         self._back = self._within = False
-        self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
+        # What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their
+        # memory, which more than the parameter and the object that is asked here use then.
+        uses, scripted = target.torch._C._storage_Use_Count, target.torch.jit.ScriptModule
+        self._read = next(instances_of(scripted), None) is not None or any(
+            int(uses(p.untyped_storage()._cdata)) > 2 for p, _ in self._moved
+        )
         self._written: stacks.Stack | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -474,25 +434,10 @@ class TakenBack(TorchFunctionMode, ForkWatch):
             self._within = True
             self._back = all(print_of(p) == b for p, b in self._moved)
             self._within = False
-        elif name not in _SHAPES and name != "__get__" and not self._is_view(result, memory):
-            self._read = True
+        elif name not in _SHAPES and name != "__get__":
+            self._read |= not (isinstance(result, self._tensor) and storage_of(result) in memory)  # a view
         return result
-
-    def _is_view(self, result: Any, memory: set[int | None]) -> bool:
-        return isinstance(result, self._tensor) and storage_of(result) in memory
 
     def told(self) -> Any:
         """Where they were written last, if that has given them their old numbers and nobody had read the new ones."""
         return self.frames(self._written) if self._back and not self._read else []
-
-
-# What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their memory.
-
-
-def _is_scripted(torch: Any) -> bool:
-    return next(instances_of(torch.jit.ScriptModule), None) is not None
-
-
-def _has_views(torch: Any, parameter: Any) -> bool:
-    """Whether anything but the parameter and the object that is asked here uses the memory."""
-    return int(torch._C._storage_Use_Count(parameter.untyped_storage()._cdata)) > 2

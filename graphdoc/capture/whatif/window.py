@@ -144,23 +144,14 @@ class Window:
             if max(self._inputs, default=-1) < 0:
                 self._inputs = None
                 return  # a gradient that is a part of the loss
-        place = _place()
+        frame = users_frame(sys._getframe(1))
+        place = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
         row = self._calls.get(place)
         if row is None:
             if len(self._calls) >= MOST_PLACES:
                 self._forking.tell("it has too many backward calls in one step")
-            row = self._calls[place] = {
-                "file": place[0],
-                "line": place[1],
-                "value": 0.0,
-                "weights": 0.0,
-                "size": 0.0,
-                "times": 0,
-                "along": 0.0,
-                "had": [],
-                "some": [],
-                "second": False,
-            }
+            row = self._calls[place] = {"file": place[0], "line": place[1], "had": [], "some": [], "second": False}
+            row.update(dict.fromkeys(("value", "weights", "size", "along"), 0.0), times=0)
         self._row = row
         row["second"] |= second
         grads = args[0] if args else (None,) * len(outputs)
@@ -195,14 +186,14 @@ class Window:
 
     def _gains(self, inputs: list[int] | None, result: Any) -> list[Any]:
         """What the call has given to each parameter; None where nothing."""
-        target = self._target
-        gains: list[Any] = [None] * len(target.parameters)
+        parameters = self._target.parameters
+        gains: list[Any] = [None] * len(parameters)
         if inputs is not None:
             for i, g in zip(inputs, result, strict=False):
                 if i >= 0 and g is not None:
                     gains[i] = g.detach()
         else:
-            for i, (p, before) in enumerate(zip(target.parameters, self._before, strict=True)):
+            for i, (p, before) in enumerate(zip(parameters, self._before, strict=True)):
                 if p.grad is not None:
                     now = p.grad.detach()
                     gains[i] = now if before is None else now - before
@@ -213,22 +204,19 @@ class Window:
     def _leave(self, row: dict[str, Any], gains: list[Any]) -> None:
         """Leave it, added to what calls of the same line have given; where something was moved, how much of it points
         that way."""
-        target, directions = self._target, self._move.directions
+        given, directions = self._target.given, self._move.directions
         if directions is not None:
             row["along"] += slope_by([g if g is None else g.reshape(-1) for g in gains], directions)
             return
         number = list(self._calls.values()).index(row)
-        old = target.given.read(number)
         had, some = set(row["had"]), set(row["some"])
+        sums: list[Any] = [old.clone() if i in had else None for i, old in enumerate(given.read(number))]
         for i, gain in enumerate(gains):
-            if gain is None:
-                continue
-            gains[i] = gain.reshape(-1).float() + (old[i] if i in had else 0.0)
-            had.add(i)
-            if bool(gains[i].any()):
-                some.add(i)
-        kept = [gains[i] if gains[i] is not None else (old[i].clone() if i in had else None) for i in range(len(gains))]
-        target.given.write(number, kept)
+            if gain is not None:
+                sums[i] = gain.reshape(-1).float() + (sums[i] if i in had else 0.0)
+                had.add(i)
+                some |= {i} if bool(sums[i].any()) else set()
+        given.write(number, sums)
         row["had"], row["some"] = sorted(had), sorted(some)
 
     @property
@@ -264,18 +252,9 @@ class Window:
                     p.data.copy_(value.reshape(p.shape))
 
     def _tell(self) -> None:
-        told: dict[str, Any] = {"calls": list(self._calls.values()), "written": sorted(self._written)}
-        told["within"] = self._within
+        told = {"calls": list(self._calls.values()), "written": sorted(self._written), "within": self._within}
         watch = self._move.watch
-        if watch is not None:
-            told["watch"] = watch.told()
-        self._forking.tell(told)
-
-
-def _place() -> tuple[str, int]:
-    """The file and line of the user's innermost frame."""
-    frame = users_frame(sys._getframe(1))
-    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+        self._forking.tell({**told, "watch": watch.told()} if watch is not None else told)
 
 
 # Numbers that a fork leaves for the program: memory that both have, laid out by the parameters that it is for.
@@ -302,19 +281,12 @@ class Shared:
 
     def write(self, row: int, values: list[Any]) -> None:
         """Write one row: a tensor, or None for zeros, for each of those that it was made for."""
-        place = row * self.width
-        for size, value in zip(self.sizes, values, strict=True):
+        for part, value in zip(self.read(row), values, strict=True):
             if value is None:
-                self._flat[place : place + size].zero_()
+                part.zero_()
             else:
-                self._flat[place : place + size].copy_(value.reshape(-1))
-            place += size
+                part.copy_(value.reshape(-1))
 
     def read(self, row: int) -> list[Any]:
         """One row, as flat tensors that look into the memory."""
-        place = row * self.width
-        out = []
-        for size in self.sizes:
-            out.append(self._flat[place : place + size])
-            place += size
-        return out
+        return list(self._flat[row * self.width : (row + 1) * self.width].split(self.sizes))
