@@ -211,8 +211,7 @@ class Failures:
             evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
             if inputs and SAID in evidence.message:
                 fill(evidence, autopsy, inputs)
-            for probe in witness.probes:
-                probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
+            witness.fill(evidence, autopsy, roots, outputs)
             if "returned nan" in evidence.message:
                 witness.finite.tell_failed(evidence, noted[0])
             self.evidence = evidence
@@ -250,8 +249,7 @@ class Failures:
             self.fill_extras(evidence, autopsy, now)
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
             evidence.extras["wrapped"] = wrapped(autopsy)
-            for probe in witness.probes:
-                probe.fill(evidence, autopsy, [], [])
+            witness.fill(evidence, autopsy, [], [])
             witness.frames = frames
             witness.tell_audits(evidence)
             witness.frames = []

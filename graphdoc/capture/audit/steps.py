@@ -89,7 +89,7 @@ class Unstepped(Watch):
         before, now = self._values[seen.id], self._sampled(parameters)
         if not before.keys() & now.keys() or any(now.get(i, value) != value for i, value in before.items()):
             return None  # they are updated by hand
-        if audit.witness.scaled():
+        if audit.witness.scaler.used:
             return None  # a scaler leaves steps out as long as gradients overflow
         if any(map(is_hooked, parameters)) or _are_taken(audit.torch.nn.Module):
             return None  # the calls may be for what a hook takes

@@ -521,7 +521,7 @@ class Unheld(Watch):
                 "forwards": forwards_of(self._audit.torch, [owners[i] for i in mine], self._audit.witness.cwd),
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
-            if "audit-all" in self._audit.witness.mode.split(":"):
+            if "audit-all" in self._audit.witness.words:
                 self._note("ungiven", seen, list(mine))
 
     def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:

@@ -345,7 +345,7 @@ class Clips(Sparse):
             known = float(norm) if found and plain else None
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
-        clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())
+        clip = _Clip(here, audit.journal.count, ids, list(audit.witness.scaler.calls))
         clip.found = found and known != 0.0
         clip.bounds = known is None or known > float(bound)
         self._clips.append(clip)
@@ -458,7 +458,7 @@ class Clips(Sparse):
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""
         unscaled = any(kind == "unscale_" and index > backward.index for kind, _, index, _, _ in clip.scaler)
-        calls = self._audit.witness.scaler_calls()
+        calls = self._audit.witness.scaler.calls
         return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
 
     def _tell(self, clips: list[_Clip], how: str, about: Entry | None) -> None:

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.process.hooks import hook_in
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Frame
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
 
 # ``Variable(t)`` and ``nn.Parameter(t)``: a detached ``t``, made where no mode sees it.
 
@@ -95,36 +97,28 @@ class Switches:
     A training loop may switch at every step, or at every action that it samples, so what runs here does little.
     """
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, witness: Witness) -> None:
         self._open = _Open()
         self.last: dict[str, Place] = {}
-        self.undo: list[Any] = []
-        self.degraded: list[str] = []
-        grad_mode = torch.autograd.grad_mode
-        for kind in ("no_grad", "inference_mode"):
+        grad_mode = witness.torch.autograd.grad_mode
+        for kind, begin, ends in (
+            ("no_grad", "__enter__", ("__exit__",)),
+            ("inference_mode", "__enter__", ("__exit__",)),
+            # Called as a function it switches at once, and nothing need ever switch back.
+            ("set_grad_enabled", "__init__", ("__exit__", "__call__")),
+        ):
             switch = getattr(grad_mode, kind)
-            self._insert(switch.__enter__, kind, self._entering(kind))
-            self._insert(switch.__exit__, kind, partial(self._left, kind))
-        # Called as a function it switches at once, and nothing need ever switch back.
-        self._insert(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
-        for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
-            self._insert(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
-
-    def _insert(self, function: Any, kind: str, before: Callable[..., None]) -> None:
-        try:
-            self.undo.append(insert_calls(function, before=before))
-        except CannotInsert as e:
-            self.degraded.append(f"{kind} was not observed: {e}")
+            before = self._entering(kind) if begin == "__enter__" else self._setting()
+            witness.watch(switch, begin, f"switches of {kind}", before=before)
+            for end in ends:
+                witness.watch(switch, end, f"switches of {kind}", before=partial(self._left, kind))
 
     def _entering(self, kind: str) -> Callable[..., None]:
         where = _Where()
 
         def before(this: Any, *_: Any) -> None:
-            try:
-                if kind != "inference_mode" or this.mode:
-                    self._opened(this, (kind, *where()))
-            except Exception:
-                self.degraded.append(f"a switch of {kind} was not observed")
+            if kind != "inference_mode" or this.mode:
+                self._opened(this, (kind, *where()))
 
         return before
 
@@ -133,20 +127,17 @@ class Switches:
         passed: dict[int, CodeType] = {}
 
         def before(this: Any, mode: Any, *_: Any) -> None:
-            try:
-                caller = sys._getframe(2).f_code  # before < __init__ < who called it
-                if id(caller) in passed:
-                    return
-                # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
-                if not is_user_file(caller.co_filename) and caller.co_name != "clone":
-                    if len(passed) < MOST_PASSED:
-                        passed[id(caller)] = caller  # kept, so that its id stays its own
-                elif mode:
-                    self._close(lambda _, place: place[0] == "set_grad_enabled")
-                else:
-                    self._opened(this, ("set_grad_enabled", *where()))
-            except Exception:
-                self.degraded.append("a switch of set_grad_enabled was not observed")
+            caller = sys._getframe(2).f_code  # before < __init__ < who called it
+            if id(caller) in passed:
+                return
+            # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
+            if not is_user_file(caller.co_filename) and caller.co_name != "clone":
+                if len(passed) < MOST_PASSED:
+                    passed[id(caller)] = caller  # kept, so that its id stays its own
+            elif mode:
+                self._close(lambda _, place: place[0] == "set_grad_enabled")
+            else:
+                self._opened(this, ("set_grad_enabled", *where()))
 
         return before
 
@@ -158,12 +149,9 @@ class Switches:
         self.last[place[0]] = place
 
     def _left(self, kind: str, this: Any, *_: Any) -> None:
-        try:
-            if self._open.places:
-                # An id alone may be another's by now: a function call that switches leaves no object behind.
-                self._close(lambda ident, place: ident == id(this) and place[0] == kind)
-        except Exception:
-            self.degraded.append(f"a switch of {kind} was not observed")
+        if self._open.places:
+            # An id alone may be another's by now: a function call that switches leaves no object behind.
+            self._close(lambda ident, place: ident == id(this) and place[0] == kind)
 
     def _close(self, matches: Callable[[int, Place], bool]) -> None:
         """Forget the innermost switch of these, and all that were opened within it."""

@@ -27,15 +27,13 @@ _MARKS = "torch.autograd.function"
 """The module of once_differentiable."""
 
 
-def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
+def fill(evidence: Evidence, autopsy: Autopsy) -> None:
     """Tell the classes in ``extras["functions"]`` and add the files in which their backwards are written.
 
     The graph of the failing call is looked at, and that of the tensors that the frames hold: a gradient that was made
     by a backward without history has no edge to the Function that made it. The node of such a class is itself its
     ``ctx`` (torch.autograd.function.FunctionMeta), so that it knows which inputs need gradients.
     """
-    if not any(r is not None for r in roots):
-        return
     told: dict[type, dict[str, Any]] = {}
     nodes = (*autopsy.order.nodes, *_nodes_behind(autopsy))
     classes = {cls for cls in set(map(type, nodes)) if isinstance(getattr(cls, "_forward_cls", None), type)}

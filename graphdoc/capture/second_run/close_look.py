@@ -186,7 +186,7 @@ class CloseLook:
         look._births.active = look._start <= 0
         in_each_thread(witness, lambda: look._births)
         if look._only:
-            witness.before_scaled_step = look._before_left_out
+            witness.scaler.before_step = look._before_left_out
         witness.audits = [look]
         witness.finite = look  # type: ignore[assignment]
         return look

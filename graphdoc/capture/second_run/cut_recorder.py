@@ -182,7 +182,7 @@ class CutRecorder(TorchFunctionMode):
         self._noting = _Noting()
 
     @classmethod
-    def start(cls, witness: Witness) -> Self:
+    def start(cls, witness: Witness, _: str) -> Self:
         return cls(witness).begun()
 
     def begun(self) -> Self:

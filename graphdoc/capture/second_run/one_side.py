@@ -42,7 +42,7 @@ class OneSide:
         self._refuted = False
 
     @classmethod
-    def start(cls, witness: Witness) -> OneSide:
+    def start(cls, witness: Witness, _: str) -> OneSide:
         look = cls(witness)
         if witness.audit is not None:
             witness.audit.products.closely = look
@@ -133,6 +133,3 @@ class OneSide:
 
     def _frames(self, raw: Any) -> list[Frame]:
         return frames_of(raw, self._witness.cwd)
-
-    def fill(self, *_: Any) -> None:
-        """Nothing is known about a failure here."""

@@ -39,7 +39,7 @@ class WriteWatch(TorchDispatchMode):
         self._written: OrderedDict[int, tuple[Any, deque[tuple[int, str, stacks.Stack, bool]]]] = OrderedDict()
 
     @classmethod
-    def start(cls, witness: Witness) -> WriteWatch:
+    def start(cls, witness: Witness, _: str) -> WriteWatch:
         return watch_each_thread(cls(witness), witness)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -103,9 +103,6 @@ class WriteWatch(TorchDispatchMode):
                 else:
                     out.append(Write(name, frames, version, grad_mode=grad_mode))
         return out
-
-    def fill(self, evidence: Any, autopsy: Any, roots: list[Any], outputs: list[Any]) -> None:
-        """Nothing to add at the end: the autopsy asks ``writes_to`` for each stale tensor."""
 
 
 # In a second run: writes to trained parameters that no version counter tells of, with what stood there before.

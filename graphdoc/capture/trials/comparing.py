@@ -92,10 +92,10 @@ class Compared(StepTrace):
         self.generator = self.torch.Generator().manual_seed(1)
 
     @classmethod
-    def start(cls, witness: Witness) -> Compared:
+    def start(cls, witness: Witness, detail: str) -> Compared:
         """From ``compare[:regions][:double][:cpu][:data][:alone][:batches-…][:repeat-…]:STEPS[:EPS]``, with words
         for the rest of the capture besides."""
-        trace = cls(witness, witness.mode.split(":")[1:])
+        trace = cls(witness, detail.split(":"))
         trace._install()
         return trace
 

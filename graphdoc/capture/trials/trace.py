@@ -271,9 +271,9 @@ class StepTrace:
         self.write = TraceFile(witness.out, witness.trouble).write
 
     @classmethod
-    def start(cls, witness: Witness) -> StepTrace:
+    def start(cls, witness: Witness, detail: str) -> StepTrace:
         """From the mode ``verify[:reference[:views][:straight]][:FAILING[:POINT]]``, both of them journal indices."""
-        words = witness.mode.split(":")[1:]
+        words = detail.split(":")
         numbers = [int(w) for w in words if w.lstrip("-").isdigit()]
         failing = numbers[0] if numbers else -1
         trace = cls(witness, failing, "reference" in words, "views" in words, numbers[1] if numbers[1:] else None)
@@ -412,7 +412,7 @@ class StepTrace:
         if self.within is not None:
             record["within"] = self.optimizers[id(self.within)][0]
         value = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
-        if value - value == 0 or not self.witness.scaled():
+        if value - value == 0 or not self.witness.scaler.used:
             record["value"] = value  # a loss that a GradScaler has multiplied may overflow, and its gradients need not
         self._name_new()
         if kind == "grad":
