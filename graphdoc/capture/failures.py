@@ -17,10 +17,10 @@ from graphdoc.capture.events.engine_calls import EngineCalls
 from graphdoc.capture.events.journal import DEPTH
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import roots_of_call
-from graphdoc.capture.graph.walk import DEEP, NO_SEQUENCE, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import function_of, is_user_file, line_of, lines_of, shown_file
-from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.ours import chain_of, is_ours, text_of
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.access_paths import text_of as path_text
@@ -92,49 +92,19 @@ SAID = "appears to not have been used in the graph"
 
 
 def fill(evidence: Evidence, autopsy: Autopsy, inputs: Sequence[Any]) -> None:
-    """Tell of the first of the inputs of a ``grad`` call that the graph of the autopsy does not lead to.
-
-    Nothing is told where the graph was looked at in part.
-    """
+    """Tell of the first of the inputs of a ``grad`` call that the graph of the autopsy does not lead to: the ``stack``
+    of what made it, and whether that ``shares`` anything with the graph. Nothing where that was looked at in part."""
     if len(autopsy.order) >= autopsy.limit:
         return
-    nodes, leaves = _reached(autopsy)
-    tensors = ((i, t) for i, t in enumerate(inputs) if hasattr(t, "grad_fn"))
-    missed = next(((i, t) for i, t in tensors if not _is_reached(t, nodes, leaves)), None)
-    if missed is not None:
-        autopsy.missed = missed[1]
-        evidence.extras["unreached"] = _told(autopsy, *missed)
-
-
-def _told(autopsy: Autopsy, index: int, tensor: Any) -> dict[str, Any]:
-    """What the Evidence says of it.
-
-    ``index``; ``sequence`` of the node that made it (-1: a leaf); its ``stack``; ``op``; ``shares``: what it was made
-    of is in the graph.
-    """
-    node = grad_fn_of(tensor)
-    if node is None:
-        return {"index": index, "sequence": -1, "op": "", "stack": [], "shares": False}
-    nodes, leaves = _reached(autopsy)
-    behind = islice(nodes_behind([node]), DEEP - 1)
-    return {
-        "index": index,
-        "sequence": int(node._sequence_nr()),
-        "op": str(node.name()),
-        "stack": [vars(f) for f in frames_of(autopsy.raw_stack(node), autopsy.cwd)],
-        "shares": any(n in nodes or id(getattr(n, "variable", None)) in leaves for n, _ in behind),
-    }
-
-
-def _reached(autopsy: Autopsy) -> tuple[set[Any], set[int]]:
-    """The nodes of the graph that made something, and the ids of its leaves."""
-    made = {f.node for f in autopsy.order if f.sequence < NO_SEQUENCE}
-    return made, {id(f.leaf) for f in autopsy.order if f.leaf is not None}
-
-
-def _is_reached(tensor: Any, nodes: set[Any], leaves: set[int]) -> bool:
-    node = grad_fn_of(tensor)
-    return node in nodes if node is not None else id(tensor) in leaves
+    found = {id(f.leaf) if f.leaf is not None else f.node for f in autopsy.order}
+    autopsy.missed = next((t for t in inputs if hasattr(t, "grad_fn") and (grad_fn_of(t) or id(t)) not in found), None)
+    if autopsy.missed is not None:
+        node = grad_fn_of(autopsy.missed)
+        behind = (n for n, _ in islice(nodes_behind([node]), DEEP - 1))
+        evidence.extras["unreached"] = {
+            "stack": plain(frames_of(autopsy.raw_stack(node), autopsy.cwd)) if node is not None else [],
+            "shares": any(n in found or id(getattr(n, "variable", None)) in found for n in behind),
+        }
 
 
 # The failures of a run: each kind is examined once, when it is raised; the one that ends the program in any case.

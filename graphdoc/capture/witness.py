@@ -35,7 +35,7 @@ from graphdoc.capture.process.ignored import note_trouble, watch_ignored
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.process.marks import leave
 from graphdoc.capture.process.ours import chain_of, text_of
-from graphdoc.capture.process.quiet import Quiet, keep_users_view
+from graphdoc.capture.process.quiet import Quiet, UsersView
 from graphdoc.capture.tensors.facts import user_frames
 from graphdoc.capture.tensors.living import let_swap
 from graphdoc.capture.tensors.saved import watch_hooks
@@ -288,7 +288,7 @@ class Witness:
     def _install_stacks(self) -> None:
         torch = self.torch
         self.undoing.append(stacks.stand_in(torch))
-        self.anomaly = keep_users_view(torch)
+        self.anomaly = UsersView(torch)
         self.undoing.append(self.anomaly.undo)
         self.calls = EngineCalls(self)
         self.failures = Failures(self, self.calls)

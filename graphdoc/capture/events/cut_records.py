@@ -6,10 +6,11 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
@@ -216,66 +217,39 @@ NEAR = 20
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
 
 
-class Origin:
+class Origin(NamedTuple):
     """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
 
-    __slots__ = ("op", "raw")
-
-    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
-        self.op, self.raw = op, raw
+    op: str
+    raw: stacks.Stack | list[Any]
 
 
+@dataclass(slots=True, eq=False)
 class Record:
     """One result without a graph: the operation that made it and what went in."""
 
-    __slots__ = (
-        "converted",
-        "counted",
-        "depth",
-        "element_dims",
-        "enabled",
-        "event",
-        "inputs",
-        "integral",
-        "leaves",
-        "listed",
-        "loose",
-        "mixed",
-        "nested",
-        "number",
-        "numbers",
-        "op",
-        "origins",
-        "parameters",
-        "raw",
-        "recording",
-        "switch",
-        "written",
-    )
-
-    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
-        self.op = op
-        self.raw = raw
-        self.recording = True
-        self.enabled = True
-        self.switch: Place | None = None
-        self.integral = False
-        self.inputs: list[Record] = []
-        self.counted: list[Record] = []  # those of the inputs of which whole numbers went in
-        self.origins: list[Origin] = []
-        self.leaves: tuple[Ref, ...] = ()
-        self.parameters: list[tuple[Ref, stacks.Stack | None]] = []  # those that went in frozen, and where each was
-        self.converted = False  # numbers were made of it, or an array
-        self.listed = False
-        self.nested = False
-        self.mixed = False
-        self.element_dims = 0
-        self.loose = False
-        self.numbers = False
-        self.written = ""  # what made the alias without a graph through which this is written
-        self.depth = 0
-        self.event = event
-        self.number = next(_NUMBERS)
+    op: str
+    raw: stacks.Stack
+    event: int
+    recording: bool = True
+    enabled: bool = True
+    switch: Place | None = None
+    integral: bool = False
+    inputs: list[Record] = field(default_factory=list)
+    counted: list[Record] = field(default_factory=list)  # those of the inputs of which whole numbers went in
+    origins: list[Origin] = field(default_factory=list)
+    leaves: tuple[Ref, ...] = ()
+    parameters: list[tuple[Ref, stacks.Stack | None]] = field(default_factory=list)  # frozen ones, and where each was
+    converted: bool = False  # numbers were made of it, or an array
+    listed: bool = False
+    nested: bool = False
+    mixed: bool = False
+    element_dims: int = 0
+    loose: bool = False
+    numbers: bool = False
+    written: str = ""  # what made the alias without a graph through which this is written
+    depth: int = 0
+    number: int = field(default_factory=lambda: next(_NUMBERS))
 
     @property
     def place(self) -> tuple[str, Any]:
@@ -329,16 +303,7 @@ def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
 
 def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
     """The records that these were made from, nearest first."""
-    chain = list(starts)
-    seen = {id(r) for r in starts}
-    for record in chain:
-        if len(chain) >= most:
-            break
-        for r in record.inputs:
-            if id(r) not in seen:
-                seen.add(id(r))
-                chain.append(r)
-    return chain
+    return list(reached(starts, lambda r: r.inputs, most))
 
 
 def with_a_slope(starts: list[Record]) -> set[int]:

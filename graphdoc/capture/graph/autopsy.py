@@ -35,22 +35,8 @@ from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Paramete
 UNKNOWN = -1
 """An optimizer of another maker, or one whose number of writes depends on the data (the line search of ``LBFGS``)."""
 
-_ONE_STEP = {
-    "ASGD": 2,
-    "Adadelta": 1,
-    "Adafactor": 1,
-    "Adagrad": 1,
-    "Adam": 1,
-    "AdamW": 1,
-    "Adamax": 1,
-    "Muon": 2,
-    "NAdam": 2,
-    "RAdam": 1,
-    "RMSprop": 1,
-    "Rprop": 1,
-    "SGD": 1,
-    "SparseAdam": 1,
-}
+_ONCE = "Adadelta Adafactor Adagrad Adam AdamW Adamax RAdam RMSprop Rprop SGD SparseAdam"
+_ONE_STEP = dict.fromkeys(_ONCE.split(), 1) | {"ASGD": 2, "Muon": 2, "NAdam": 2}
 _OF_MANY = {"ASGD": 1}
 """The same where one operation serves many tensors (``foreach``), as far as it differs."""
 _DECAYS = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adafactor"))

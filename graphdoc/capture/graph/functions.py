@@ -66,13 +66,7 @@ def _nodes_behind(autopsy: Autopsy) -> set[Any]:
 
 def subclasses(cls: type) -> list[type]:
     """The classes that are made from this one."""
-    found: list[type] = []
-    todo = [cls]
-    while todo:
-        own: list[type] = todo.pop().__subclasses__()
-        found += own
-        todo += own
-    return found
+    return list(walk.reached(cls.__subclasses__(), type.__subclasses__))
 
 
 def _once(cls: type) -> bool:

@@ -44,22 +44,13 @@ def weight_of(order: Graph, upper: Above, bits: list[int], consumer: int, shared
     """
     if not any(bits[n] & ~shared for n in order.leaves):
         return ""
-    seen = {consumer}
-    todo = [consumer]
     how = "alone"
-    while todo:
-        n = todo.pop()
-        if bits[n] & ~shared:
-            beside = [bits[m] for m in order.following(n) if bits[m] & ~shared]
-            if order.op(n) != _PRODUCT:
-                return ""
-            how = "beside" if any(b & shared for b in beside) else how
-            continue
-        if not upper[n]:
+    for n in walk.reached([consumer], lambda n: () if bits[n] & ~shared else upper[n]):
+        if bits[n] & ~shared and order.op(n) == _PRODUCT:
+            beside = any(bits[m] & shared for m in order.following(n) if bits[m] & ~shared)
+            how = "beside" if beside else how
+        elif bits[n] & ~shared or not upper[n]:
             return ""
-        new = set(upper[n]) - seen
-        seen |= new
-        todo += new
     return how
 
 
@@ -141,15 +132,8 @@ def _plainness(holder: Holder) -> tuple[int, int]:
 # Values of an older graph that a loss only compares with what it computes anew from the same parameters.
 
 COMPARING = (
-    "SubBackward",
-    "RsubBackward",
-    "DivBackward",
-    "MseLoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HuberLoss",
-    "KlDivBackward",
-    "BinaryCrossEntropy",
+    *("SubBackward", "RsubBackward", "DivBackward", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss"),
+    *("KlDivBackward", "BinaryCrossEntropy"),
 )
 """Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
 _RATIO = ("KlDivBackward", "BinaryCrossEntropy")
@@ -252,15 +236,10 @@ def _compared(
 
 def _turned(order: Graph, upper: Above, start: int) -> str:
     """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
-    todo, seen = [start], {start}
-    while todo:
-        for n in upper[todo.pop()]:
-            op, taken = order.op(n), order.following(n)
-            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
-                return op
-            if op.startswith(_PASSES) and n not in seen:
-                seen.add(n)
-                todo.append(n)
+    for n in walk.reached(upper[start], lambda n: upper[n] if order.op(n).startswith(_PASSES) else ()):
+        op, taken = order.op(n), order.following(n)
+        if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
+            return op
     return ""
 
 
@@ -459,17 +438,11 @@ class OlderEdges:
         return came[0] if came else None
 
     def _freed_below(self, number: int, freed_by: array[int], calls: list[Entry | None]) -> int:
-        seen, todo = {number}, [number]
-        while todo:
-            n = todo.pop()
-            if freed_by[n] >= 0:
-                e = calls[freed_by[n]]
-                return e.index if e is not None else -1
-            for m in self.seen.order.following(n):
-                if m not in seen and self.seen.touched[m]:
-                    seen.add(m)
-                    todo.append(m)
-        return -1
+        """The event that freed what lies nearest at or below a node; -1: not known."""
+        following, touched = self.seen.order.following, self.seen.touched
+        below = walk.reached([number], lambda n: [m for m in following(n) if touched[m]])
+        call = next((calls[freed_by[n]] for n in below if freed_by[n] >= 0), None)
+        return call.index if call is not None else -1
 
     def _crossing(self, freed_by: array[int], calls: list[Entry | None]) -> list[tuple[int, int]]:
         """Edges from a node made after the call that freed what lies below to one made before that call."""
@@ -557,16 +530,6 @@ class OlderEdges:
     def _reach_without(self, blocked: Callable[[int, int], bool]) -> int:
         """The leaves that the root reaches without crossing the edges of which this holds."""
         order = self.seen.order
-        seen = bytearray(len(order))
-        todo = [0]
-        value = 0
-        position = {id(leaf): p for p, leaf in self.seen.leaves.items()}
-        while todo:
-            n = todo.pop()
-            if n in order.leaves:
-                value |= 1 << position[id(order.leaves[n])]
-            for m in order.following(n):
-                if not seen[m] and not blocked(n, m):
-                    seen[m] = 1
-                    todo.append(m)
-        return value
+        met = walk.reached([0], lambda n: [m for m in order.following(n) if not blocked(n, m)])
+        leaves = {id(order.leaves[n]) for n in met if n in order.leaves}
+        return sum(1 << p for p, leaf in self.seen.leaves.items() if id(leaf) in leaves)

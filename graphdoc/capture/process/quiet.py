@@ -89,7 +89,7 @@ MOST_SPANS = 50
 
 
 class UsersView:
-    """Keeps what the user asked for and what is really set apart.
+    """Keeps what the user asked for and what is really set apart; switches anomaly mode on without the user seeing it.
 
     ``wanted`` is the user's own setting; ``torch.is_anomaly_enabled()`` and ``torch.autograd.detect_anomaly`` read it.
     """
@@ -196,8 +196,3 @@ class UsersView:
         stacks.give_way[0] = bool
         self._put(self._set, self._is, self._is_check)
         self._set(self.wanted, self.check_nan)
-
-
-def keep_users_view(torch: Any) -> UsersView:
-    """Switch anomaly mode on for us without the user seeing it."""
-    return UsersView(torch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import compress
 from math import isfinite
@@ -22,21 +23,23 @@ from graphdoc.capture.tensors.number_facts import describe, is_finite, local_of,
 # What is remembered of one operation whose result was not finite.
 
 
+@dataclass(slots=True, eq=False)
 class Record:
     """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
     process), constant or empty."""
 
-    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
-
-    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
-        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
-        self.parents: list[Record] = []
-        self.node = ""
-        self.made: Any = None
-        self.step = False
-        self.facts: dict[str, Any] = {}
-        self.spared: set[tuple[int, int]] = set()
-        """Choices that left out none of the bad elements: the stack of each and its input."""
+    number: int
+    kind: str
+    func: str
+    raw: Any
+    shows: str
+    parents: list[Record] = field(default_factory=list)
+    node: str = ""
+    made: Any = None
+    step: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    spared: set[tuple[int, int]] = field(default_factory=set)
+    """Choices that left out none of the bad elements: the stack of each and its input."""
 
 
 # Which elements a ``where`` or a fill left out, told by its own backward: it sends zero to those.
@@ -407,8 +410,6 @@ class Births(TorchDispatchMode):
         if node is not None:
             facts["saved"] = self._saved(node)
             record.spared = self._left_out.sparing(bad)
-        elif record.shows == "inf" or str(out.dtype) in ("torch.float16", "torch.bfloat16"):
-            facts["largest"] = max((float(t.abs().max()) for t in inputs if looked_at(t)), default=0.0)
 
     def _told(self, value: Any, own: Any) -> dict[str, Any]:
         """Facts about an input and the operations that made it, nearest first."""

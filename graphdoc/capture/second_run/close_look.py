@@ -10,7 +10,7 @@ import torch
 
 from graphdoc.capture.events.finite import KIND
 from graphdoc.capture.events.journal import leaves_behind
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, reached
 from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import library_frames, user_stack
 from graphdoc.capture.places.stacks import kept_in, stack_here
@@ -104,23 +104,10 @@ def _in_engine(raw: Any) -> bool:
 
 def _leads(start: Any, record: Record) -> bool:
     """Whether a path leads from here to the node that the record is about, by no side that it was seen to spare."""
-    todo = [
-        n
-        for side, (n, _) in enumerate(start.next_functions)
-        if n is not None and (id(kept_in(start)), side) not in record.spared
-    ]
-    seen = set(todo)
-    while todo and len(seen) < 400:
-        node = todo.pop(0)
-        if str(node.name()) == record.node:
-            kept = node.metadata.get("traceback_")
-            if kept is record.made:
-                return True
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                todo.append(following)
-    return False
+    taken = enumerate(start.next_functions)
+    first = [n for side, (n, _) in taken if n is not None and (id(kept_in(start)), side) not in record.spared]
+    behind = islice(reached(first, inputs_of), 400)
+    return any(str(n.name()) == record.node and n.metadata.get("traceback_") is record.made for n in behind)
 
 
 def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[tuple[int, dict[str, Any]]]:

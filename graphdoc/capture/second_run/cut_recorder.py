@@ -135,22 +135,8 @@ MOST_WALKED = 1_000_000
 PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
 """What an argument may be besides tensors and numbers without bringing any values along."""
 QUIET = {
-    "requires_grad",
-    "shape",
-    "grad_fn",
-    "is_leaf",
-    "size",
-    "dim",
-    "dtype",
-    "device",
-    "__len__",
-    "numel",
-    "is_floating_point",
-    "is_complex",
-    "is_contiguous",
-    "stride",
-    "data_ptr",
-    "untyped_storage",
+    *("requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__", "numel", "stride"),
+    *("is_floating_point", "is_complex", "is_contiguous", "data_ptr", "untyped_storage"),
 }
 """Questions about a tensor that make no value."""
 

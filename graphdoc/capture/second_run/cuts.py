@@ -34,20 +34,8 @@ MOST_TERMS = 32
 DEEPEST = 150
 
 _SUMS = {
-    "add",
-    "sub",
-    "subtract",
-    "radd",
-    "rsub",
-    "iadd",
-    "isub",
-    "add_",
-    "sub_",
-    "neg",
-    "negative",
-    "pos",
-    "mean",
-    "sum",
+    *("add", "sub", "subtract", "radd", "rsub", "iadd", "isub", "add_", "sub_"),
+    *("neg", "negative", "pos", "mean", "sum"),
 }
 _SAME = {"view", "reshape", "squeeze", "unsqueeze", "flatten", "to", "float", "double", "cpu", "cuda", "clone", "stack"}
 _PRODUCTS = {"mul", "multiply", "rmul", "imul", "mul_", "div", "divide", "truediv", "rtruediv", "itruediv", "div_"}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 
-# Sizes that a trial run records: of gradients, of graphs, of the process.
+# Sizes that a trial run records: of gradients and of graphs.
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
@@ -162,15 +162,6 @@ def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list
 def _taken(oldest: dict[Any, int], nodes: list[Any], number: int) -> None:
     for node in nodes:
         oldest[node] = min(oldest.get(node, number), number)
-
-
-def resident() -> int:
-    """Resident memory of this process in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 # The file of a trace: one JSON object a line, written as it happens; each process has its own.
@@ -498,7 +489,6 @@ class StepTrace:
             "p": sum(self._sum(p) for p in mine),
             "g": sum(one[0] for one in each.values()),
             "each": each,
-            "rss": resident(),
             "t": round(time.monotonic() - self.started, 3),
         }
         overflow = getattr(optimizer, "found_inf", None)  # a GradScaler lets fused optimizers leave the step out
@@ -538,7 +528,7 @@ class StepTrace:
         self.write({"k": "names", "names": named, "frozen": frozen, "called": called})
 
     def _end(self) -> None:
-        self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
+        self.write({"k": "end", "steps": self.steps, "calls": self.calls})
 
     # -- small things --------------------------------------------------------------------------------------------
 
