@@ -11,9 +11,16 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.events.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.events.cut_records import frames_of_place
-from graphdoc.capture.events.engine_calls import EngineCalls
+from graphdoc.capture.events.engine_calls import (
+    Call,
+    EngineCalls,
+    Glimpse,
+    came_through,
+    failed_call,
+    noted_of,
+    raised_again,
+)
 from graphdoc.capture.events.journal import DEPTH
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import roots_of_call

@@ -30,7 +30,7 @@ from graphdoc.capture.failures import Failures
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.source_texts import remember_script
-from graphdoc.capture.process.hooks import hook_in
+from graphdoc.capture.process.hooks import look_before
 from graphdoc.capture.process.ignored import note_trouble, watch_ignored
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.process.marks import leave
@@ -315,20 +315,13 @@ class Witness:
 
     def _watch_threads(self) -> None:
         """Python tells of an exception that ends a thread by ``threading.excepthook`` (Python 3.8 and later)."""
-        told = threading.excepthook
-
         ended = itertools.count()
 
-        def hook(args: Any) -> None:
-            try:
-                if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
-                    self.thread_ended = True
-            except Exception as e:
-                self.trouble(e)
-            finally:
-                told(args)
+        def look(args: Any) -> None:
+            if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
+                self.thread_ended = True
 
-        self.undoing.append(hook_in(threading, "excepthook", hook))
+        self.undoing.append(look_before(threading, "excepthook", look, self.trouble))
 
     # -- calls that are watched ----------------------------------------------------------------------------------
 

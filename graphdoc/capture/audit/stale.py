@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import COPIES
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.calls import Glimpse
+from graphdoc.capture.events.engine_calls import Glimpse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import tensor_roots

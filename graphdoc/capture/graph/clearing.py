@@ -7,9 +7,8 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
 
 from graphdoc.capture.places.code_places import installed_below, is_user_file, lines_of, shown_file
 from graphdoc.capture.tensors.access_paths import Path, resolve, text_of
@@ -23,8 +22,7 @@ MOST_CALLS = 4
 _OWN = ("_parameters", "_buffers", "_modules")
 
 
-@dataclass(frozen=True)
-class _Owner:
+class _Owner(NamedTuple):
     """An object that keeps the value on an attribute: the way to it, and as ``held`` the program's own way to what is
     kept, where that is another one."""
 
@@ -150,7 +148,9 @@ class _Search:
         if not isinstance(definition, ast.FunctionDef) or definition.decorator_list or not definition.args.args:
             return None
         names = [a.arg for a in definition.args.args]
-        given = dict(zip(names[::-1], (function.__defaults__ or ())[::-1], strict=False))
+        defaults = zip(names[::-1], (function.__defaults__ or ())[::-1], strict=False)
+        given = {name: value for name, value in defaults if type(value) in (bool, int, str, type(None))}
+        given[names[0]] = SimpleNamespace(training=True, **{self._owner.attribute: [True]})
         self._depth += 1
         found = self._body(definition.body, function, names[0], given, cls)
         self._depth -= 1
@@ -161,21 +161,17 @@ class _Search:
     ) -> tuple[CodeType, int] | None:
         found: tuple[CodeType, int] | None = None
         for s in body:
-            if isinstance(s, ast.If):
-                truth = self._truth(s.test, me, given)
-                if truth is None:
-                    return found if self._lenient else None
+            inner = None
+            if isinstance(s, ast.If) and (truth := _truth(s.test, given)) is not None:
                 inner = self._body(s.body if truth else s.orelse, function, me, given, cls)
-                found = found or inner
-                continue
-            if self._is_clear(s, me):
-                found = found or (function.__code__, function.__code__.co_firstlineno + s.lineno - 1)
-                continue
-            called = self._called(s, function, me, cls)
-            inner = self.place(called, cls) if called is not None else None
+            elif self._is_clear(s, me):
+                inner = function.__code__, function.__code__.co_firstlineno + s.lineno - 1
+            else:
+                called = self._called(s, function, me, cls)
+                inner = self.place(called, cls) if called is not None else None
+                if inner is None and not self._lenient and not _does_nothing(s, me):
+                    return None
             found = found or inner
-            if inner is None and not self._lenient and not _does_nothing(s, me):
-                return None
         return found
 
     def _called(self, statement: ast.stmt, function: FunctionType, me: str, cls: type) -> FunctionType | None:
@@ -196,31 +192,19 @@ class _Search:
 
     def _is_clear(self, statement: ast.stmt, me: str) -> bool:
         mine = f"{me}.{self._owner.attribute}"
-        if isinstance(statement, ast.Delete):
-            return [ast.unparse(t) for t in statement.targets] == [mine]
-        if isinstance(statement, ast.Expr):
-            return ast.unparse(statement.value) == f"{mine}.clear()"
         if not isinstance(statement, ast.Assign):
-            return False
+            return ast.unparse(statement) in (f"del {mine}", f"{mine}.clear()")
         targets, values = _flat(statement.targets), _flat([statement.value] * len(statement.targets))
-        if len(targets) != len(values) or not all(map(_is_empty, values)):
-            return False
-        return mine in map(ast.unparse, targets)
+        return len(targets) == len(values) and all(map(_is_empty, values)) and mine in map(ast.unparse, targets)
 
-    def _truth(self, test: ast.expr, me: str, given: dict[str, Any]) -> bool | None:
-        """Whether a condition holds, where the arguments are the defaults and the value is kept; None if not known."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            inner = self._truth(test.operand, me, given)
-            return None if inner is None else not inner
-        if isinstance(test, ast.BoolOp):
-            parts = [self._truth(v, me, given) for v in test.values]
-            decides = isinstance(test.op, ast.Or)
-            return decides if decides in parts else None if None in parts else not decides
-        if isinstance(test, ast.Name) and type(given.get(test.id)) is bool:
-            return bool(given[test.id])
-        text, mine = ast.unparse(test), f"{me}.{self._owner.attribute}"
-        held = (mine, f"{mine} is not None", f"hasattr({me}, {self._owner.attribute!r})")
-        return True if text in held else None
+
+def _truth(test: ast.expr, given: dict[str, Any]) -> bool | None:
+    """Whether a condition holds, where the arguments are the defaults and the value is kept; None if not known.
+    Asked of something that stands for the object: nothing of the program's runs."""
+    try:
+        return bool(eval(ast.unparse(test), {"__builtins__": {"hasattr": hasattr}}, given))
+    except Exception:
+        return None
 
 
 def _flat(nodes: list[ast.expr]) -> list[ast.expr]:
@@ -233,8 +217,7 @@ def _is_empty(value: ast.expr) -> bool:
 
 def _does_nothing(statement: ast.stmt, me: str) -> bool:
     """A docstring, ``pass``, ``return self``, another attribute that is emptied."""
-    if isinstance(statement, ast.Return):
-        return statement.value is None or ast.unparse(statement.value) in (me, "None")
     if isinstance(statement, ast.Assign):
         return all(map(_is_empty, _flat([statement.value])))
-    return isinstance(statement, ast.Pass) or isinstance(getattr(statement, "value", None), ast.Constant)
+    text = ("pass", "return", "return None", f"return {me}")
+    return ast.unparse(statement) in text or isinstance(getattr(statement, "value", None), ast.Constant)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
 from itertools import islice
@@ -158,8 +157,6 @@ class CutRecorder(TorchFunctionMode):
         self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
         self._names: dict[Any, str] = {}
         self._arrays: dict[int, Record] = {}
-        self._numbers: dict[int, tuple[Record, weakref.ref[Any]]] = {}
-        """By address: records of single numbers, and the memory that is there."""
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, tuple[Ref, stacks.Stack]] = OrderedDict()
         self.entered_values = Entered(self._known)
@@ -366,8 +363,6 @@ class CutRecorder(TorchFunctionMode):
         # A number or array is held so that its identity stays its own; a tensor is only referred to.
         hold = Ref(value) if isinstance(value, torch.Tensor) else value
         self._records[id(value)] = (record, hold)
-        if isinstance(hold, Ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
-            self._numbers[value.data_ptr()] = record, weakref.ref(value.untyped_storage())
         if type(value).__name__ == "ndarray":
             self._arrays[value.__array_interface__["data"][0]] = record
         self._records.move_to_end(id(value))
@@ -384,15 +379,6 @@ class CutRecorder(TorchFunctionMode):
     def _known(self, value: Any) -> Record | None:
         """The record of an object, or of the array that it shares its memory with."""
         return self._of(value) or self._shared(value)
-
-    def _made(self, value: Any) -> Record | None:
-        """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its
-        memory."""
-        found = self._of(value)
-        if found is None and value.requires_grad and value.numel() == 1:
-            found, memory = self._numbers.get(value.data_ptr(), (None, None))
-            found = found if memory is not None and memory() is value.untyped_storage() else None
-        return found
 
     def _shared(self, value: Any) -> Record | None:
         """The record of the array that a tensor shares its memory with: ``from_numpy`` is seen by no mode."""

@@ -92,7 +92,7 @@ class CutWatch(CutRecorder):
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
-        starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._made(t)) is not None]
+        starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._of(t)) is not None]
         chain = records_behind(starts)
         off = next((s for s in starts if not s.recording and s.switch is not None), None)
         # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
