@@ -262,12 +262,9 @@ class Witness:
         # Python shows every warning through it, whatever ``showwarning`` the program has put in: filters stay as they
         # are, and nothing runs where nothing is shown.
         self.watch(warnings, "_showwarnmsg", "warnings", before=self._warning)
-        self.undoing.append(watch_hooks(torch))
+        watch_hooks(self)
         self.undoing.append(let_swap(torch.utils))
-        try:
-            self.undoing.append(self.calls.watch())
-        except CannotInsert as e:
-            self.degraded.append(f"backward calls were not observed: {e}")
+        self.calls.watch()
         from torch.optim import optimizer
 
         self.undoing.append(optimizer.register_optimizer_step_post_hook(self._after_step).remove)
@@ -330,7 +327,7 @@ class Witness:
         can be. Else ``told`` were not observed."""
         try:
             function: Any = inspect.unwrap(getattr(owner, name))
-            self.undoing.append(insert_calls(function, trouble=self.trouble, **calls))
+            self.undoing.append(insert_calls(function, **{"trouble": self.trouble} | calls))
             return True
         except (CannotInsert, AttributeError, TypeError) as e:
             self.degraded.append(f"{told} were not observed: {e}")

@@ -442,7 +442,11 @@ class OlderValues(EarlierTerms):
         here = innermost_user(self.failing.stack) if self.failing is not None else None
         calls = (e for e in self._evidence.events if e.kind in ("backward", "grad"))
         began = next((e.sequence for e in calls if here is not None and innermost_user(e.stack) == here), 0)
-        return bool(makers) and all(n.epoch == 0 or 0 <= n.sequence < began for n in makers)
+        return bool(makers) and all(self._epoch(n) == 0 or 0 <= n.sequence < began for n in makers)
+
+    def _epoch(self, node: Node) -> int:
+        """How many backward calls had been made before this node was."""
+        return sum(e.sequence <= node.sequence for e in self._evidence.events if e.kind in ("backward", "grad"))
 
     @cached_property
     def _is_term(self) -> bool:
@@ -471,7 +475,7 @@ class OlderValues(EarlierTerms):
         # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
         alike: dict[tuple[Site, int, str], set[int]] = {}
         for c in self._crossing:
-            alike.setdefault((site(c.made.stack), c.made.epoch, c.made.op), set()).add(c.made.sequence)
+            alike.setdefault((site(c.made.stack), self._epoch(c.made), c.made.op), set()).add(c.made.sequence)
         return max((len(v) for v in alike.values()), default=0)
 
     @cached_property

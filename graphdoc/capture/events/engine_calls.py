@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import warnings
 from sys import _getframe
-from types import CodeType, FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd import graph
@@ -20,7 +20,7 @@ from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.source_texts import remember_modules
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls, token_name
+from graphdoc.capture.process.inserted_calls import token_name
 from graphdoc.capture.process.ours import chain_of, is_ours
 from graphdoc.capture.process.quiet import UsersView
 
@@ -134,21 +134,15 @@ class EngineCalls:
         self.failing: stacks.Stack | None = None
         """The stack that PyTorch has printed first, while a call fails."""
 
-    def watch(self) -> Any:
-        """Insert our functions; gives back what undoes it.
-
-        Raises:
-            CannotInsert: PyTorch's function is not the one that we know.
-        """
-        engine = graph._engine_run_backward
-        if not isinstance(engine, FunctionType):
-            raise CannotInsert("it is no Python function")
+    def watch(self) -> None:
+        """Insert our functions."""
         before, after, trouble = self.before, self.after, self._witness.trouble
         if "nan-stop" in self._witness.words:
             before, after, trouble = self.before_or_stop, self.after_or_stop, self._stopped
-        undo = insert_calls(engine, before=before, failed=self.failed, after=after, gave=self.gave, trouble=trouble)
-        self.code, self.token = engine.__code__, token_name(engine)
-        return undo
+        calls = {"before": before, "failed": self.failed, "after": after, "gave": self.gave, "trouble": trouble}
+        if self._witness.watch(graph, "_engine_run_backward", "backward calls", **calls):
+            engine: Any = graph._engine_run_backward
+            self.code, self.token = engine.__code__, token_name(engine)
 
     def _stopped(self, error: BaseException) -> None:
         if isinstance(error, FloatingPointError):

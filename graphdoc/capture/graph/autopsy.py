@@ -490,7 +490,6 @@ class Autopsy:
             sequence,
             outside_compiled(op, frames_of(self.raw_stack(node), self.cwd)),
             state,
-            self.epoch(sequence),
             self.iteration(sequence),
             self.output_shape(node),
         )
@@ -510,7 +509,3 @@ class Autopsy:
         following = self.same_place[len(earlier)] if len(earlier) < len(self.same_place) else None
         known = following is None or following.occurrence == last.occurrence + 1
         return last.occurrence + 1 if known else -1
-
-    def epoch(self, sequence: int) -> int:
-        """How many backward calls had been made before a node with this number was."""
-        return sum(1 for e in self.entries if e.kind in ("backward", "grad") and e.sequence <= sequence)

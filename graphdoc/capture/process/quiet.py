@@ -117,17 +117,8 @@ class UsersView:
         def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             self._users_set(enabled, check_nan)
 
-        def is_anomaly_enabled() -> bool:
-            return self.wanted
-
-        def is_anomaly_check_nan_enabled() -> bool:
-            return self.check_nan
-
-        self._put(
-            look_alike(set_anomaly_enabled, self._set),
-            look_alike(is_anomaly_enabled, self._is),
-            look_alike(is_anomaly_check_nan_enabled, self._is_check),
-        )
+        ours: tuple[Any, ...] = set_anomaly_enabled, lambda: self.wanted, lambda: self.check_nan
+        self._put(*map(look_alike, ours, (self._set, self._is, self._is_check)))
 
     def _put(self, *functions: Any) -> None:
         for place in (self._torch, self._torch._C):
