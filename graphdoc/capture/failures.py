@@ -130,17 +130,14 @@ class Failures:
     def __init__(self, witness: Witness, calls: EngineCalls) -> None:
         self._witness = witness
         self._calls = calls
-        self.evidence: Evidence | None = None
-        self.last = -1
-        self._told = -1
         self._whole = True
-        self._kinds: set[tuple[Any, ...]] = set()
+        self.forget()
 
     def forget(self) -> None:
         """What failed so far has been told."""
-        self.evidence = None
+        self.evidence: Evidence | None = None
         self._told = self.last = -1
-        self._kinds = set()
+        self._kinds: set[tuple[Any, ...]] = set()
 
     def is_told(self, error: BaseException) -> bool:
         """Whether this exception, or one behind it, is one that was examined or can be."""
@@ -222,8 +219,7 @@ class Failures:
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames)
             autopsy.fill_program(evidence)
-            now = Glimpse(witness.torch, witness.switches, witness.journal.count, None, "")
-            self.fill_extras(evidence, autopsy, now)
+            self.fill_extras(evidence, autopsy, Glimpse(witness))
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
             evidence.extras["wrapped"] = wrapped(autopsy)
             witness.fill(evidence, autopsy, [], [])

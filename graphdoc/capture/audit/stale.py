@@ -146,7 +146,7 @@ def as_if(
             entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
             autopsy.fill_graph(evidence, roots, None, "", entry)
         add(evidence, autopsy)
-        glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
+        glimpse = Glimpse(witness)
         witness.failures.fill_extras(evidence, autopsy, glimpse)
         evidence.extras["failing_call"] = "backward"
         evidence.signs = [sign]

@@ -63,8 +63,6 @@ Place = tuple[str, stacks.Seen, Any]
 """(kind, stack, the decorated function or None)."""
 MOST_OPEN = 1_000
 """A program that switches off for ever in a loop is not remembered beyond this."""
-MOST_PASSED = 1_000
-"""Functions of the library that are known for switching on their own account."""
 
 
 class _Open(threading.local):
@@ -133,8 +131,7 @@ class Switches:
                 return
             # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
             if not is_user_file(caller.co_filename) and caller.co_name != "clone":
-                if len(passed) < MOST_PASSED:
-                    passed[id(caller)] = caller  # kept, so that its id stays its own
+                passed[id(caller)] = caller  # kept, so that its id stays its own
             elif mode:
                 self._close(lambda _, place: place[0] == "set_grad_enabled")
             else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import graph
 
-from graphdoc.capture.events.cut_records import Place, Switches
+from graphdoc.capture.events.cut_records import Place
 from graphdoc.capture.events.finite import Stopping
 from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
@@ -38,12 +38,13 @@ class Glimpse:
 
     __slots__ = ("count", "failing", "name", "recording", "switches")
 
-    def __init__(self, torch: Any, switches: Switches, count: int, failing: stacks.Stack | None, name: str) -> None:
-        self.count = count
+    def __init__(self, witness: Witness, failing: stacks.Stack | None = None, name: str = "") -> None:
+        torch = witness.torch
+        self.count = witness.journal.count
         """Events of the journal until then."""
         self.failing = failing
         self.name = name
-        self.switches: dict[str, Place] = dict(switches.last)
+        self.switches: dict[str, Place] = dict(witness.switches.last)
         self.recording = bool(torch.is_grad_enabled() and not torch.is_inference_mode_enabled())
 
 
@@ -240,8 +241,7 @@ class EngineCalls:
             if trace is not None and came_through(trace.tb_next, self.code):
                 return  # an inner call (a custom Function's backward) has seen this very exception already
             failures.last = noted_of(call)[0]
-            name = self._message.node
-            call.append(Glimpse(witness.torch, witness.switches, witness.journal.count, self.failing, name))
+            call.append(Glimpse(witness, self.failing, self._message.node))
             if is_ours(error) and failures.is_first(call, error):
                 # failed < the function of PyTorch's < who called it
                 failures.examine(call, error, _getframe(2), False)

@@ -156,9 +156,8 @@ class FiniteWatch:
         """Add what is wrong at the end of the run, if all that can still be seen is not finite.
 
         A program that met such a value and went on with finite ones has dealt with it, unless a step used what a loss
-        of nan gave. With a GradScaler only the
-        parameters count: a loss or gradient that overflows is its way to find the scale, unless it has left out every
-        step down to a scale that scales no more.
+        of nan gave. With a GradScaler only the parameters count: a loss or gradient that overflows is its way to find
+        the scale, unless it has left out every step down to a scale that scales no more.
         """
         witness = self._witness
         with Unseen(self._torch, witness.anomaly, None):

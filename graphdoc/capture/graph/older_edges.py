@@ -86,7 +86,7 @@ class OutputHolders:
         out = [h for tensor in own for h in census.holders(id(tensor), True, cwd, passing=False)]
         if not out:
             out = self._made_alike(node, taken)
-        out.sort(key=_plainness)
+        out.sort(key=lambda holder: (len(holder.steps), len(holder.path)))
         return out[:MOST_HOLDERS]
 
     def renewed(self, node: Any, holders: list[Holder], mark: int) -> bool:
@@ -123,10 +123,6 @@ class OutputHolders:
             known = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd, passing=False)]
             self._known[(*site, *taken)] = known
         return list(known)
-
-
-def _plainness(holder: Holder) -> tuple[int, int]:
-    return len(holder.steps), len(holder.path)
 
 
 # Values of an older graph that a loss only compares with what it computes anew from the same parameters.

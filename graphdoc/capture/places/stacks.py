@@ -79,16 +79,11 @@ class Stack:
         return _lines(self.raw)
 
 
-class _Passed:
+def _passed(*_: Any) -> None:
     """Left in a frame that was walked through once; only when that happens again are its callers remembered."""
 
-    __slots__ = ()
 
-    def __call__(self, *_: Any) -> None:
-        return None
-
-
-_PASSED = _Passed()
+_PASSED: Any = _passed
 
 
 def format_stack() -> Stack:
@@ -293,7 +288,7 @@ def forget_here() -> None:
     """Take our marks out of the frames that are running now, when observation ends before the program does."""
     frame: FrameType | None = _getframe(1)
     while frame is not None:
-        if isinstance(frame.f_trace, Stack | _Passed):
+        if frame.f_trace is _PASSED or isinstance(frame.f_trace, Stack):
             frame.f_trace = None
         frame = frame.f_back
 

@@ -16,7 +16,7 @@ from graphdoc.capture.places.frames import library_frames, user_stack
 from graphdoc.capture.places.stacks import kept_in, stack_here
 from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.process.quiet import Unseen
-from graphdoc.capture.second_run.births import CHOOSING, Births, Record
+from graphdoc.capture.second_run.births import CHOOSING, MOST_BIRTHS, Births, Record, watch_loading
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
@@ -169,7 +169,7 @@ class CloseLook:
 
         witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
         witness.undoing.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
-        witness.undoing += look._births.loading.watch()
+        witness.undoing.append(watch_loading(look._births.loaded, MOST_BIRTHS, witness.trouble))
         look._births.active = look._start <= 0
         in_each_thread(witness, lambda: look._births)
         if look._only:

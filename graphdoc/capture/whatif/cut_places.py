@@ -66,7 +66,7 @@ class CutLook(CutWatch):
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
         record = super()._make(name, args, kwargs)
-        if record.origins and record.leaves and not _within_function(record):
+        if self.on and record.origins and record.leaves and not _within_function(record):
             self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
         return record
 
