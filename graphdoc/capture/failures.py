@@ -12,15 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import frames_of_place
-from graphdoc.capture.events.engine_calls import (
-    Call,
-    EngineCalls,
-    Glimpse,
-    came_through,
-    failed_call,
-    noted_of,
-    raised_again,
-)
+from graphdoc.capture.events.engine_calls import Call, EngineCalls, Glimpse, came_through, failed_call, raised_again
 from graphdoc.capture.events.journal import DEPTH
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import roots_of_call
@@ -148,7 +140,7 @@ class Failures:
 
     def is_first(self, call: Call, error: BaseException) -> bool:
         """Whether nothing like this has been examined: the same calls, the same beginning of the message."""
-        seen = noted_of(call)[3][:-1][: 2 * DEPTH]
+        seen = call[0][3][:-1][: 2 * DEPTH]
         kind = (type(error), text_of(error)[:40], *map(id, seen[::2]), *seen[1::2])
         if kind in self._kinds or len(self._kinds) >= MOST_KINDS:
             return False
@@ -198,7 +190,7 @@ class Failures:
             found = failed_call(e.__traceback__, self._calls.code, self._calls.token) if is_ours(e) else None
             if found is not None:
                 call, frame = found
-                if self._told != noted_of(call)[0] or not self._whole:
+                if self._told != call[0][0] or not self._whole:
                     self.examine(call, e, frame, True)
                 return True
         raised = self.evidence.raised if self.evidence is not None and self._told == self.last else None

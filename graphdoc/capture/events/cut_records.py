@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.code_places import is_user_file, outwards, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.process.hooks import hook_in
 from graphdoc.capture.tensors.living import Ref
@@ -168,13 +168,8 @@ class Switches:
 
 def _decorated(frame: FrameType | None) -> Any:
     """The function that ``@torch.no_grad()`` decorates, when the switch was thrown by torch's decorator wrapper."""
-    for _ in range(3):
-        if frame is None:
-            return None
-        if wraps_decorated(frame.f_code):
-            return frame.f_locals.get("func")
-        frame = frame.f_back
-    return None
+    near = islice(outwards(frame), 3)
+    return next((f.f_locals.get("func") for f in near if wraps_decorated(f.f_code)), None)
 
 
 def wraps_decorated(code: CodeType) -> bool:
@@ -267,21 +262,14 @@ class Record:
 def left_by(record: Record, converted: bool, recent: list[Record]) -> None:
     """Note a conversion or a detach of what has a graph, or a conversion of what was drawn from it: what comes of the
     number is not seen. What a conversion was given may have been detached before."""
-    left: Record | None = record
     if converted:
         for r in records_behind([record], NEAR):
             r.converted = True
-    if not record.origins:
-        left = _draw_behind(record) if converted else None
+    drawn = (r for r in records_behind(record.inputs, NEAR) if converted and r.origins and r.op in DRAWS)
+    left = record if record.origins else next(drawn, None)
     if left is not None and left not in recent[-1:]:
         recent.append(left)
         del recent[:-200]
-
-
-def _draw_behind(record: Record) -> Record | None:
-    """The random draw, from what has a graph, whose number leaves its tensor here."""
-    near = records_behind(record.inputs, NEAR)
-    return next((r for r in near if r.origins and r.op in DRAWS), None)
 
 
 def viewed(tensor: Any) -> Any:

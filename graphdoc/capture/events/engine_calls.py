@@ -16,9 +16,10 @@ from torch.autograd import graph
 
 from graphdoc.capture.events.cut_records import Place
 from graphdoc.capture.events.finite import Stopping
-from graphdoc.capture.events.journal import Noted, leaves_behind
+from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
 from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.source_texts import remember_modules
 from graphdoc.capture.process.inserted_calls import token_name
 from graphdoc.capture.process.ours import chain_of, is_ours
@@ -48,18 +49,9 @@ class Glimpse:
         self.recording = bool(torch.is_grad_enabled() and not torch.is_inference_mode_enabled())
 
 
-def noted_of(call: Call) -> Noted:
-    """The journal's note of a call."""
-    return call[0]  # type: ignore[no-any-return]
-
-
 def came_through(trace: TracebackType | None, code: CodeType | None) -> bool:
     """Whether an exception with this traceback has come through a frame of ``code``."""
-    while trace is not None:
-        if trace.tb_frame.f_code is code:
-            return True
-        trace = trace.tb_next
-    return False
+    return any(entry.tb_frame.f_code is code for entry in entries_of(trace))
 
 
 def failed_call(trace: TracebackType | None, code: CodeType | None, name: str) -> tuple[Call, FrameType] | None:
@@ -73,24 +65,22 @@ def failed_call(trace: TracebackType | None, code: CodeType | None, name: str) -
         name: the local name under which it keeps the call.
     """
     found: tuple[Call, FrameType] | None = None
-    while trace is not None:
-        frame = trace.tb_frame
+    for entry in entries_of(trace):
+        frame = entry.tb_frame
         if frame.f_code is code and frame.f_back is not None:
             call = frame.f_locals.get(name)
             # The outer call of one that has failed by the same exception has no glimpse.
             if isinstance(call, list) and len(call) > 3:
                 found = call, frame.f_back
-        trace = trace.tb_next
     return found
 
 
 def raised_again(trace: TracebackType | None) -> bool:
     """Whether an exception comes from a ``raise`` statement rather than from a call of C++ or of Python itself."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+    *_, inner = (None, *entries_of(trace))
+    if inner is None:
         return False
-    code, last = trace.tb_frame.f_code, trace.tb_lasti
+    code, last = inner.tb_frame.f_code, inner.tb_lasti
     return 0 <= last < len(code.co_code) and dis.opname[code.co_code[last]] in ("RAISE_VARARGS", "RERAISE")
 
 
@@ -204,7 +194,7 @@ class EngineCalls:
         audit = self._witness.audit
         if audit is not None and audit.waits and call is not None:
             with self._witness.modes.left():
-                audit.gave(noted_of(call), results)
+                audit.gave(call[0], results)
         return results
 
     def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -234,13 +224,13 @@ class EngineCalls:
         witness = self._witness
         failures = witness.failures
         try:
-            witness.journal.failed(noted_of(call))
+            witness.journal.failed(call[0])
             if not self._anomaly.wanted:
                 self._hints.put_back(error)
             trace = error.__traceback__  # begins in the frame that has caught it
             if trace is not None and came_through(trace.tb_next, self.code):
                 return  # an inner call (a custom Function's backward) has seen this very exception already
-            failures.last = noted_of(call)[0]
+            failures.last = call[0][0]
             call.append(Glimpse(witness, self.failing, self._message.node))
             if is_ours(error) and failures.is_first(call, error):
                 # failed < the function of PyTorch's < who called it

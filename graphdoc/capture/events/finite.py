@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.autopsy import Autopsy
-from graphdoc.capture.places.code_places import OURS
+from graphdoc.capture.places.code_places import OURS, entries_of
 from graphdoc.capture.places.frames import user_stack
 from graphdoc.capture.process.hooks import hook_in
 from graphdoc.capture.process.quiet import Unseen
@@ -334,11 +334,7 @@ def _keep_out_of_traceback() -> Callable[[], None]:
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    entries = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(OURS):
-            entries.append(trace)
-        trace = trace.tb_next
-    for entry in reversed(entries):
-        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return trace
+    kept: TracebackType | None = None
+    for entry in [e for e in entries_of(trace) if not e.tb_frame.f_code.co_filename.startswith(OURS)][::-1]:
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept

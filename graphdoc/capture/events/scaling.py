@@ -28,15 +28,19 @@ RENEWED = 3
 _WATCHED = ("unscale_", "step", "update")
 
 
+Call = tuple[str, stacks.Stack, int, int, int]
+"""Kind, stack, events of the journal before it, identity of the optimizer, of the scaler."""
+
+
 class ScalerCalls:
-    """Remembers (kind, stack, events of the journal before it, identity of the optimizer, of the scaler)."""
+    """Remembers the latest calls."""
 
     def __init__(self, witness: Witness) -> None:
         """Watch the scaler's methods; where that cannot be, nothing is told."""
         self._witness = witness
         self.before_step: Callable[[Any], None] | None = None
         """Called with the optimizer that a scaler is about to step, or to leave out."""
-        self.calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+        self.calls: deque[Call] = deque(maxlen=MOST_CALLS)
         self._scales = False
         self._waiting: dict[int, tuple[int, int]] = {}
         """By scaler: how many steps in a row it has left out, and how many steps were taken when that was counted."""
@@ -131,19 +135,13 @@ class _Vain:
     def __init__(self) -> None:
         self.count = self.scalers = 0
         self.made: stacks.Stack | None = None
-        self.latest: tuple[str, stacks.Stack, int, int, int] | None = None
+        self.latest: Call | None = None
         self._begun = -1
         """How many calls there had been when the latest scaler was made."""
         self._taken = -1
         self._versions: dict[int, int] = {}
 
-    def step(
-        self,
-        optimizer: Any,
-        taken: int,
-        made: tuple[stacks.Stack, int] | None,
-        call: tuple[str, stacks.Stack, int, int, int],
-    ) -> None:
+    def step(self, optimizer: Any, taken: int, made: tuple[stacks.Stack, int] | None, call: Call) -> None:
         """A scaler is about to step, while ``taken`` steps have been seen; ``made`` tells where and when, if this is
         the first of this scaler."""
         first = next((p for group in optimizer.param_groups for p in group["params"] if p.grad is not None), None)

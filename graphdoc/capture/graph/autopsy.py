@@ -262,6 +262,8 @@ class Made:
 MOST_NODES = 300
 """Nodes told in the Evidence: those that matter, not the whole graph."""
 MOST_PER_KIND = 40
+_OF_EVENTS = "root", "root_op", "root_output", "retain_graph", "create_graph", "optimizer", "occurrence", "failed"
+"""What the journal says of an event in the words of the Evidence."""
 
 
 class Autopsy:
@@ -350,23 +352,12 @@ class Autopsy:
 
     def _event(self, entry: Entry) -> Event:
         names = self.census.parameter_names
-        return Event(
-            entry.index,
-            entry.kind,
-            entry.sequence,
-            frames_of(entry.raw, self.cwd),
-            entry.root,
-            entry.root_op,
-            entry.retain_graph,
-            entry.create_graph,
-            entry.optimizer,
-            entry.occurrence,
-            sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else [],
-            entry.failed,
-            entry.root_output,
-            list(entry.other_roots),
-            self.which.get(entry.index, 0),
-        )
+        told = Event(entry.index, entry.kind, entry.sequence, frames_of(entry.raw, self.cwd))
+        for name in _OF_EVENTS:
+            setattr(told, name, getattr(entry, name))
+        told.reaches = sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else []
+        told.other_roots, told.number = list(entry.other_roots), self.which.get(entry.index, 0)
+        return told
 
     # -- the graph -----------------------------------------------------------------------------------------------
 
@@ -455,12 +446,9 @@ class Autopsy:
         return max(hit, key=lambda f: f.sequence).number if hit else -1
 
     def names(self, bits: int) -> list[str]:
-        out = []
         names = self.census.parameter_names
-        for position, leaf in self.leaves.items():
-            if bits >> position & 1:
-                out.append(names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>")
-        return sorted(out)
+        told = (leaf for position, leaf in self.leaves.items() if bits >> position & 1)
+        return sorted(names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>" for leaf in told)
 
     def raw_stack(self, node: Any) -> list[Any]:
         kept = kept_in(node)

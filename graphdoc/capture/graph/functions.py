@@ -49,10 +49,8 @@ def fill(evidence: Evidence, autopsy: Autopsy) -> None:
         count_inputs(known, node)
     for cls in subclasses(autopsy.torch.autograd.Function):
         # The gradient of a marked backward leads nowhere, so that its node may be in no graph that is still there.
-        marked = (
-            _describe(cls, None, evidence, autopsy) if cls not in told and len(told) < MOST and _once(cls) else None
-        )
-        if marked is not None:
+        wanted = cls not in told and len(told) < MOST and _once(cls)
+        if wanted and (marked := _describe(cls, None, evidence, autopsy)) is not None:
             told[cls] = marked
     if told:
         evidence.extras["functions"] = list(told.values())

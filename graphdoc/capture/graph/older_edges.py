@@ -517,11 +517,8 @@ class OlderEdges:
                 )
 
     def _live_root(self, entry: Entry) -> Any:
-        for tensor in self.seen.census.tensors.values():
-            node = grad_fn_of(tensor)
-            if node is not None and entry.root >= 0 and node._sequence_nr() == entry.root:
-                return node
-        return None
+        made = (grad_fn_of(t) for t in self.seen.census.tensors.values()) if entry.root >= 0 else ()
+        return next((node for node in made if node is not None and node._sequence_nr() == entry.root), None)
 
     def _reach_without(self, blocked: Callable[[int, int], bool]) -> int:
         """The leaves that the root reaches without crossing the edges of which this holds."""

@@ -10,8 +10,9 @@ import re
 import site
 import sys
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import replace
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Protocol
 
 from graphdoc.evidence import Frame
@@ -122,6 +123,20 @@ def forward_of(module: Any) -> CodeType | None:
 def begins_at(code: CodeType, cwd: str) -> dict[str, Any]:
     """The first line of code, as a place that the document names."""
     return {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A function that runs, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def entries_of(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """The entries of a traceback, outermost first."""
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 def function_of(code: CodeType) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphdoc.capture.graph.walk import DEEP, NO_SEQUENCE, nodes_behind
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import is_user_file
+from graphdoc.capture.places.code_places import is_user_file, outwards
 from graphdoc.capture.process.hooks import look_alike
 
 _EVERYTHING = ("ignore", None, Warning, None, 0)
@@ -70,12 +70,11 @@ def forget_locals(frame: FrameType | None) -> None:
     Not one that the program itself holds, because it has called ``locals()``. From Python 3.13 there is no copy
     (PEP 667); a module's or class body's ``f_locals`` are its real names at all times.
     """
-    while frame is not None and sys.version_info < (3, 13):
-        if frame.f_code.co_flags & CO_OPTIMIZED and is_user_file(frame.f_code.co_filename):
-            values = frame.f_locals
+    for outer in outwards(frame) if sys.version_info < (3, 13) else ():
+        if outer.f_code.co_flags & CO_OPTIMIZED and is_user_file(outer.f_code.co_filename):
+            values = outer.f_locals
             if sys.getrefcount(values) <= _OWN_REFERENCES:
                 values.clear()
-        frame = frame.f_back
 
 
 _OWN_REFERENCES = 3

@@ -79,17 +79,11 @@ class PlainRecords:
         Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
         all of the bad elements is none of them.
         """
-        wanted = record.made
-        found: list[tuple[int, Any, str]] = []
-        for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
-            if str(node.name()) in CHOOSING and _leads(node, record):
-                found.append((int(node._sequence_nr()), node, str(node.name())))
-        found.sort(key=lambda f: f[0])
-        return [
-            {"node": name, "stack": user_stack(kept_in(node), self._cwd)}
-            for _, node, name in found[:2]
-            if kept_in(node) is not None and wanted is not None
-        ]
+        behind = (node for node, _ in islice(nodes_behind(self._roots), DEEP - 1))
+        found = [node for node in behind if str(node.name()) in CHOOSING and _leads(node, record)]
+        found.sort(key=lambda node: int(node._sequence_nr()))
+        near = [node for node in found[:2] if kept_in(node) is not None and record.made is not None]
+        return [{"node": str(node.name()), "stack": user_stack(kept_in(node), self._cwd)} for node in near]
 
 
 def _in_engine(raw: Any) -> bool:

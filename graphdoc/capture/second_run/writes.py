@@ -64,10 +64,8 @@ class WriteWatch(TorchDispatchMode):
     def _note(self, func: Any, written: list[Any], left: list[Any]) -> None:
         """``left`` are the storages before the call: ``set_`` gives a tensor another one, and what a node has saved of
         it shares the version counter and stays with the old one."""
-        raw: stacks.Stack | None = None
+        raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
         for i, tensor in enumerate(written):
-            if raw is None:
-                raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
             # The version counter is bumped above this level, after the kernel has run.
             write = tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()
             storage = tensor.untyped_storage()

@@ -149,7 +149,7 @@ class Compared(StepTrace):
         if not ended and self.made_steps.get(id(optimizer), 0) >= self.most and not self.over:
             self.over = True
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
-            self.ending.tell_of_all(self._rank(), self._ranks())
+            self.ending.tell_of_all(*self._group())
         if self.over:
             return
         self._name_new()  # gradients may come from a compiled region, without a call

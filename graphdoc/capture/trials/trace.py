@@ -370,7 +370,7 @@ class StepTrace:
         index = self.witness.journal.count
         self._look_at_writes()
         if not self.calls:
-            self.write({"k": "rank", "rank": self._rank()})
+            self.write({"k": "rank", "rank": self._group()[0]})
         place = self._place()
         occurrence = self.occurrences.get(place, 0)
         self.occurrences[place] = occurrence + 1
@@ -426,7 +426,7 @@ class StepTrace:
             self.write(record)
         if self.within is not None and not self.depth:
             self.given.update(measured_each(self.torch, self.within, self.parameters))
-        if not self.depth and self._leads() and self.ending.is_due(record.get("e", -1)):
+        if not self.depth and self._group()[0] <= 0 and self.ending.is_due(record.get("e", -1)):
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             self._guard(self.ending.tell)
 
@@ -496,20 +496,13 @@ class StepTrace:
             record["left_out"] = True
         self.write(record)
 
-    def _rank(self) -> int:
-        """Ranks that were spawned have no variable that tells their number; their process group does."""
-        return int(self.torch.distributed.get_rank()) if self._grouped() else int(os.environ.get("RANK", "-1"))
-
-    def _ranks(self) -> int:
-        return int(self.torch.distributed.get_world_size()) if self._grouped() else 1
-
-    def _grouped(self) -> bool:
+    def _group(self) -> tuple[int, int]:
+        """The number of this rank, and of all. Ranks that were spawned have no variable that tells it; their process
+        group does."""
         distributed = self.torch.distributed
-        return bool(distributed.is_available() and distributed.is_initialized())
-
-    def _leads(self) -> bool:
-        """Whether it is this process whose trace is read."""
-        return self._rank() <= 0
+        if distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank()), int(distributed.get_world_size())
+        return int(os.environ.get("RANK", "-1")), 1
 
     def _name_new(self) -> None:
         """Names of parameters that have come to the optimizers."""
