@@ -158,8 +158,9 @@ class Failures:
             evidence = self.begin(error)
             assert evidence.raised is not None
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
-            frames, seen = user_frames(frame), self._watch()
-            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count, noted[6])
+            wrote = next((p for p in witness.probes if hasattr(p, "writes_to")), None)  # it has seen who wrote
+            frames, events = user_frames(frame), glimpse.count
+            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, wrote, events, noted[6])
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
@@ -228,10 +229,6 @@ class Failures:
             kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
         }
         evidence.extras["grad_enabled"] = glimpse.recording
-
-    def _watch(self) -> Any:
-        """The probe that has seen who wrote, if one runs."""
-        return next((p for p in self._witness.probes if hasattr(p, "writes_to")), None)
 
     def begin(self, error: BaseException) -> Evidence:
         """A document about this exception, with nothing of the graph in it yet."""

@@ -303,7 +303,8 @@ class Autopsy:
         """Marks nodes as stale that no version counter tells."""
         self.missed: Any = None
         """The input of a ``grad`` call that the graph does not lead to, where the failure is about one."""
-        self._numbers: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
+        """The ids of the nodes told so far, by their number in ``order``."""
 
     # -- parts that need no graph --------------------------------------------------------------------------------
 
@@ -426,11 +427,6 @@ class Autopsy:
         """The numbers of the nodes that were of no use before the failing call."""
         return compress(range(len(self.dead)), self.dead)
 
-    @property
-    def numbers(self) -> dict[int, int]:
-        """The ids of the nodes told so far, by their number in ``order``."""
-        return self._numbers
-
     def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
             alike = [self.order[n] for n in self.made.alike]
@@ -457,13 +453,13 @@ class Autopsy:
 
     def tell(self, evidence: Evidence, number: int) -> int:
         """Put a node into the Evidence (once) and return its id."""
-        ident = self._numbers.get(number)
+        ident = self.numbers.get(number)
         if ident is not None:
             return ident
         found = self.order[number]
         if len(evidence.nodes) >= MOST_NODES:
             return -1
-        ident = self._numbers[number] = len(evidence.nodes)
+        ident = self.numbers[number] = len(evidence.nodes)
         state = "released" if self.dead[number] and found.released else "stale" if found.stale else "live"
         evidence.nodes.append(self.describe_node(found.node, ident, state))
         return ident
@@ -479,11 +475,8 @@ class Autopsy:
             outside_compiled(op, frames_of(self.raw_stack(node), self.cwd)),
             state,
             self.iteration(sequence),
-            self.output_shape(node),
+            list(walk.output_shape(node) or ()),
         )
-
-    def output_shape(self, node: Any) -> list[int]:
-        return list(walk.output_shape(node) or ())
 
     def iteration(self, sequence: int) -> int:
         """How many calls from the place of the failing one had been made before a node with this number was.

@@ -361,7 +361,7 @@ class OlderEdges:
             evidence.held_tensors.append(told)
 
     def _carried(self, node: Any, taken_by: Any = None) -> Tensor:
-        told = Tensor("activation", "", self.seen.output_shape(node))
+        told = Tensor("activation", "", list(walk.output_shape(node) or ()))
         told.holders = self._holders.of(node, taken_by)
         if told.holders:
             told.name = told.holders[0].told
@@ -473,19 +473,15 @@ class OlderEdges:
                 one_node = order.nodes[0] is root
                 same = one_node and (e.root_output, e.other_roots) == (entry.root_output, entry.other_roots)
                 told = {"event": e.index, "exact": True, "same_root": same}
-                if one_node and not same:
-                    return self._taken_by_root(), told
+                if one_node and not same:  # that call has started from another output of the root's node
+                    taken = sorted(set(order.following(0)))
+                    return [(0, m) for m in taken if self.seen.touched[m]] or [(0, m) for m in taken], told
                 break
             used = set()
         if not used:
             used = set(self.seen.dead_ones())
         out = {(n, m) for n, m in zip(order.sources, order.targets, strict=True) if m in used and n not in used}
         return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
-
-    def _taken_by_root(self) -> list[tuple[int, int]]:
-        """The edges out of the root, where an earlier call has started from another output of its node."""
-        following = sorted(set(self.seen.order.following(0)))
-        return [(0, m) for m in following if self.seen.touched[m]] or [(0, m) for m in following]
 
     def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
         """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""

@@ -54,11 +54,6 @@ def _library_folders() -> tuple[str, ...]:
 _folders: tuple[str, ...] = ()
 
 
-def _is_command(name: str) -> bool:
-    """Whether an installer put this script beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix."""
-    return not name.endswith(".py") and os.path.dirname(os.path.abspath(name)) == sysconfig.get_path("scripts")
-
-
 def is_user_file(name: str) -> bool:
     """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
     global _folders
@@ -66,11 +61,13 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
+        full = os.path.abspath(name)
         known = bool(name_of(name)) or not (
             name.startswith(("<", *_folders))
-            or os.path.abspath(name).startswith(_folders)
+            or full.startswith(_folders)
             or installed_below(name) is not None
-            or _is_command(name)
+            # An installer puts scripts beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix.
+            or (not name.endswith(".py") and os.path.dirname(full) == sysconfig.get_path("scripts"))
         )
         _user[name] = known
     return known

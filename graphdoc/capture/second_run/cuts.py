@@ -18,7 +18,7 @@ from graphdoc.capture.events.cut_records import (
 )
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.tensors.facts import is_leaf
 from graphdoc.evidence import Cut
@@ -109,7 +109,11 @@ class CutWatch(CutRecorder):
         which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}
         terms = {frozenset(which[i] for i in term if i in which) for term in terms_of(starts)}
         evidence.extras["loss_terms"] = sorted(sorted(term) for term in terms)
-        evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
+        names = autopsy.census.parameter_names
+        evidence.extras["unrecorded"] = [
+            {"op": r.op, "stack": plain(frames_of(r.raw, autopsy.cwd)), "behind": self._behind_names([r], names)}
+            for r in self._unrecorded.values()
+        ]
         if not starts:
             self._fill_missed(evidence, autopsy)
             return
@@ -215,13 +219,6 @@ class CutWatch(CutRecorder):
             return "missing-create-graph"
         # An operation with a slope is never told to have none: how it lost its graph was not seen.
         return "nondifferentiable" if record.integral or record.op in COUNTS else "unknown"
-
-    def _work(self, record: Record, autopsy: Autopsy) -> dict[str, Any]:
-        return {
-            "op": record.op,
-            "stack": [vars(f) for f in frames_of(record.raw, autopsy.cwd)],
-            "behind": self._behind_names([record], autopsy.census.parameter_names),
-        }
 
     def _behind_names(self, records: Iterable[Record], names: dict[int, str]) -> list[str]:
         """The names of the parameters behind these operations, as far as they still live."""
