@@ -17,7 +17,7 @@ from torch.autograd import graph
 from graphdoc.capture.events.cut_records import Place
 from graphdoc.capture.events.finite import Stopping
 from graphdoc.capture.events.journal import leaves_behind
-from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
+from graphdoc.capture.graph.roots import other_roots, root_of, roots_of_call
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.source_texts import remember_modules
@@ -148,7 +148,6 @@ class EngineCalls:
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
             witness = self._witness
             journal = witness.journal
-            remember_modules()
             seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
             stacks.another_call()
             self._anomaly.again()
@@ -157,11 +156,13 @@ class EngineCalls:
             top: tuple[str, ...] = ()
             if first is not None:
                 sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
-                number = output_number(outputs[0])
+                number = outputs[0].output_nr  # ``unbind``, or a Function that returns a tuple, has several
                 top = (op, *[type(n).__name__ for n, _ in first.next_functions])
             early = journal.is_early(seen, top)
-            if early and witness.learned is not None:
-                witness.learned.met()
+            if early:
+                remember_modules()
+                if witness.learned is not None:
+                    witness.learned.met()
             leaves = reaches = None
             if early or witness.looking:
                 leaves = leaves_behind(roots_of_call(outputs))

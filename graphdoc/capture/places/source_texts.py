@@ -57,7 +57,7 @@ def remember_script() -> None:
 
 
 def remember_modules() -> None:
-    """Called before a backward: hold the user's modules; only the first call does anything."""
+    """Called before the first backward calls: hold the user's modules; only the first time does anything."""
     if _finished:
         return
     _finished.append(True)
