@@ -64,13 +64,12 @@ def called() -> Iterator[None]:
 @contextmanager
 def observed(mode: str) -> Iterator[None]:
     """As a run of that mode is observed."""
-    from graphdoc.capture.default_probe import attach
+    from graphdoc.capture import attach
     from graphdoc.capture.witness import Witness
 
     with tempfile.TemporaryDirectory() as out:
         witness = Witness(torch, out, mode)
         witness.install()
-        attach(witness, "always")
         if "no-audit" not in mode.split(":"):
             attach(witness, "audit")
         try:

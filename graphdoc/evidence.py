@@ -127,8 +127,8 @@ class Tensor:
 class Node:
     """A node of the autograd graph. ``state``: live, released or stale. ``stack``: where it was made, outermost first.
 
-    ``sequence`` is PyTorch's own counter (-1 where it has none). ``epoch`` counts the backward calls before it was
-    made, ``iteration`` the same for calls from the place of the failing backward.
+    ``sequence`` is PyTorch's own counter (-1 where it has none). ``iteration`` counts the calls from the place of the
+    failing backward before it was made.
     """
 
     id: int
@@ -136,7 +136,6 @@ class Node:
     sequence: int = -1
     stack: list[Frame] = field(default_factory=list)
     state: str = "live"
-    epoch: int = -1
     iteration: int = -1
     shape: list[int] = field(default_factory=list)
 

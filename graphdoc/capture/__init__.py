@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 _installed: Witness | None = None
+_PROBES = {
+    "audit": "audit.Audit",
+    "writes": "second_run.writes.WriteWatch",
+    "hidden": "second_run.writes.HiddenWrites",
+    "cuts": "second_run.cuts.CutWatch",
+    "product": "second_run.one_side.OneSide",
+    "nonfinite": "second_run.close_look.CloseLook",
+    "whatif": "whatif.WhatIf",
+    "verify": "trials.trace.StepTrace",
+    "compare": "trials.comparing.Compared",
+}
+"""What looks at a question of its own, and adds to the same Evidence; all but the audit belong to runs of our own."""
 
 
 def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> None:
@@ -79,20 +92,14 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install(told_of_end)
-        from graphdoc.capture.default_probe import attach
-
-        attach(witness, "always")
         kind, _, detail = mode.partition(":")
-        if "no-audit" not in mode.split(":"):
+        if "no-audit" not in witness.words:
             attach(witness, "audit")
-        if "check-gradients" in mode.split(":"):
-            attach(witness, "check-gradients")
         if kind == "probe":
             from graphdoc.capture.trials.trace import StepCount
 
             witness.step_count = StepCount(witness)
-        if kind in ("probe", "verify", "compare"):
-            attach(witness, detail if kind == "probe" else kind)
+        attach(witness, detail if kind == "probe" else mode)
         keep_untraced(witness.torch)
         leave(out, "observed")
         return witness
@@ -100,6 +107,15 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         leave(out, "unobserved")
         note_trouble(out, e)
         return None
+
+
+def attach(witness: Witness, mode: str) -> None:
+    """Start the probe that a mode begins with, if it is one, and give it the words behind that."""
+    kind, _, detail = mode.partition(":")
+    if kind in _PROBES:
+        module, _, name = _PROBES[kind].rpartition(".")
+        probe = getattr(import_module(f"graphdoc.capture.{module}"), name)
+        witness.probes.append(probe.start(witness, detail))
 
 
 def _leave_uncompiled() -> None:

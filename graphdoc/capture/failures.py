@@ -11,16 +11,15 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.events.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.events.cut_records import frames_of_place
-from graphdoc.capture.events.engine_calls import EngineCalls
+from graphdoc.capture.events.engine_calls import Call, EngineCalls, Glimpse, came_through, failed_call, raised_again
 from graphdoc.capture.events.journal import DEPTH
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import roots_of_call
-from graphdoc.capture.graph.walk import DEEP, NO_SEQUENCE, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import function_of, is_user_file, line_of, lines_of, shown_file
-from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.ours import chain_of, is_ours, text_of
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.access_paths import text_of as path_text
@@ -92,49 +91,19 @@ SAID = "appears to not have been used in the graph"
 
 
 def fill(evidence: Evidence, autopsy: Autopsy, inputs: Sequence[Any]) -> None:
-    """Tell of the first of the inputs of a ``grad`` call that the graph of the autopsy does not lead to.
-
-    Nothing is told where the graph was looked at in part.
-    """
+    """Tell of the first of the inputs of a ``grad`` call that the graph of the autopsy does not lead to: the ``stack``
+    of what made it, and whether that ``shares`` anything with the graph. Nothing where that was looked at in part."""
     if len(autopsy.order) >= autopsy.limit:
         return
-    nodes, leaves = _reached(autopsy)
-    tensors = ((i, t) for i, t in enumerate(inputs) if hasattr(t, "grad_fn"))
-    missed = next(((i, t) for i, t in tensors if not _is_reached(t, nodes, leaves)), None)
-    if missed is not None:
-        autopsy.missed = missed[1]
-        evidence.extras["unreached"] = _told(autopsy, *missed)
-
-
-def _told(autopsy: Autopsy, index: int, tensor: Any) -> dict[str, Any]:
-    """What the Evidence says of it.
-
-    ``index``; ``sequence`` of the node that made it (-1: a leaf); its ``stack``; ``op``; ``shares``: what it was made
-    of is in the graph.
-    """
-    node = grad_fn_of(tensor)
-    if node is None:
-        return {"index": index, "sequence": -1, "op": "", "stack": [], "shares": False}
-    nodes, leaves = _reached(autopsy)
-    behind = islice(nodes_behind([node]), DEEP - 1)
-    return {
-        "index": index,
-        "sequence": int(node._sequence_nr()),
-        "op": str(node.name()),
-        "stack": [vars(f) for f in frames_of(autopsy.raw_stack(node), autopsy.cwd)],
-        "shares": any(n in nodes or id(getattr(n, "variable", None)) in leaves for n, _ in behind),
-    }
-
-
-def _reached(autopsy: Autopsy) -> tuple[set[Any], set[int]]:
-    """The nodes of the graph that made something, and the ids of its leaves."""
-    made = {f.node for f in autopsy.order if f.sequence < NO_SEQUENCE}
-    return made, {id(f.leaf) for f in autopsy.order if f.leaf is not None}
-
-
-def _is_reached(tensor: Any, nodes: set[Any], leaves: set[int]) -> bool:
-    node = grad_fn_of(tensor)
-    return node in nodes if node is not None else id(tensor) in leaves
+    found = {id(f.leaf) if f.leaf is not None else f.node for f in autopsy.order}
+    autopsy.missed = next((t for t in inputs if hasattr(t, "grad_fn") and (grad_fn_of(t) or id(t)) not in found), None)
+    if autopsy.missed is not None:
+        node = grad_fn_of(autopsy.missed)
+        behind = (n for n, _ in islice(nodes_behind([node]), DEEP - 1))
+        evidence.extras["unreached"] = {
+            "stack": plain(frames_of(autopsy.raw_stack(node), autopsy.cwd)) if node is not None else [],
+            "shares": any(n in found or id(getattr(n, "variable", None)) in found for n in behind),
+        }
 
 
 # The failures of a run: each kind is examined once, when it is raised; the one that ends the program in any case.
@@ -153,17 +122,14 @@ class Failures:
     def __init__(self, witness: Witness, calls: EngineCalls) -> None:
         self._witness = witness
         self._calls = calls
-        self.evidence: Evidence | None = None
-        self.last = -1
-        self._told = -1
         self._whole = True
-        self._kinds: set[tuple[Any, ...]] = set()
+        self.forget()
 
     def forget(self) -> None:
         """What failed so far has been told."""
-        self.evidence = None
+        self.evidence: Evidence | None = None
         self._told = self.last = -1
-        self._kinds = set()
+        self._kinds: set[tuple[Any, ...]] = set()
 
     def is_told(self, error: BaseException) -> bool:
         """Whether this exception, or one behind it, is one that was examined or can be."""
@@ -174,7 +140,7 @@ class Failures:
 
     def is_first(self, call: Call, error: BaseException) -> bool:
         """Whether nothing like this has been examined: the same calls, the same beginning of the message."""
-        seen = noted_of(call)[3][:-1][: 2 * DEPTH]
+        seen = call[0][3][:-1][: 2 * DEPTH]
         kind = (type(error), text_of(error)[:40], *map(id, seen[::2]), *seen[1::2])
         if kind in self._kinds or len(self._kinds) >= MOST_KINDS:
             return False
@@ -192,8 +158,9 @@ class Failures:
             evidence = self.begin(error)
             assert evidence.raised is not None
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
-            frames, seen = user_frames(frame), self._watch()
-            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count, noted[6])
+            wrote = next((p for p in witness.probes if hasattr(p, "writes_to")), None)  # it has seen who wrote
+            frames, events = user_frames(frame), glimpse.count
+            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, wrote, events, noted[6])
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
@@ -211,8 +178,7 @@ class Failures:
             evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
             if inputs and SAID in evidence.message:
                 fill(evidence, autopsy, inputs)
-            for probe in witness.probes:
-                probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
+            witness.fill(evidence, autopsy, roots, outputs)
             if "returned nan" in evidence.message:
                 witness.finite.tell_failed(evidence, noted[0])
             self.evidence = evidence
@@ -225,7 +191,7 @@ class Failures:
             found = failed_call(e.__traceback__, self._calls.code, self._calls.token) if is_ours(e) else None
             if found is not None:
                 call, frame = found
-                if self._told != noted_of(call)[0] or not self._whole:
+                if self._told != call[0][0] or not self._whole:
                     self.examine(call, e, frame, True)
                 return True
         raised = self.evidence.raised if self.evidence is not None and self._told == self.last else None
@@ -246,12 +212,10 @@ class Failures:
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames)
             autopsy.fill_program(evidence)
-            now = Glimpse(witness.torch, witness.switches, witness.journal.count, None, "")
-            self.fill_extras(evidence, autopsy, now)
+            self.fill_extras(evidence, autopsy, Glimpse(witness))
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
             evidence.extras["wrapped"] = wrapped(autopsy)
-            for probe in witness.probes:
-                probe.fill(evidence, autopsy, [], [])
+            witness.fill(evidence, autopsy, [], [])
             witness.frames = frames
             witness.tell_audits(evidence)
             witness.frames = []
@@ -265,10 +229,6 @@ class Failures:
             kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
         }
         evidence.extras["grad_enabled"] = glimpse.recording
-
-    def _watch(self) -> Any:
-        """The probe that has seen who wrote, if one runs."""
-        return next((p for p in self._witness.probes if hasattr(p, "writes_to")), None)
 
     def begin(self, error: BaseException) -> Evidence:
         """A document about this exception, with nothing of the graph in it yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import itertools
 import json
 import multiprocessing.process
@@ -14,7 +15,6 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from types import CodeType, FrameType
@@ -25,24 +25,28 @@ from graphdoc.capture.events.engine_calls import EngineCalls
 from graphdoc.capture.events.finite import FiniteWatch, Stopping
 from graphdoc.capture.events.journal import Journal
 from graphdoc.capture.events.learned import Learned
+from graphdoc.capture.events.scaling import ScalerCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.source_texts import remember_script
-from graphdoc.capture.process.hooks import hook_in
+from graphdoc.capture.process.hooks import look_before
 from graphdoc.capture.process.ignored import note_trouble, watch_ignored
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.process.marks import leave
 from graphdoc.capture.process.ours import chain_of, text_of
-from graphdoc.capture.process.quiet import Quiet, keep_users_view
+from graphdoc.capture.process.quiet import Quiet, UsersView
 from graphdoc.capture.tensors.facts import user_frames
 from graphdoc.capture.tensors.living import let_swap
 from graphdoc.capture.tensors.saved import watch_hooks
 from graphdoc.capture.written_evidence import start_document, write_document
-from graphdoc.evidence import LEARNED, Evidence
+from graphdoc.evidence import GRADIENTS_ASKED, LEARNED, Evidence, Sign
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.graph.autopsy import Autopsy
     from graphdoc.capture.trials.trace import StepCount
 
 
@@ -195,116 +199,6 @@ def known_warning(text: str) -> str:
     return max((m.group() for m in matches if m), key=len, default="")
 
 
-def note_warnings(into: list[str], cwd: str, noted: Callable[[str], None]) -> Callable[[], None]:
-    """Note each of PyTorch's warnings in ``into`` when it is shown, with the user's innermost line, as ``train.py:12:
-    text``, and call ``noted`` with its text; returns what undoes it.
-
-    Looked at is the function through which Python shows every warning, whatever ``showwarning`` the program has put
-    in: filters stay as they are, and nothing runs where nothing is shown.
-    """
-    shows = itertools.count()
-
-    def before(shown: Any, *_: Any) -> None:
-        try:
-            if len(into) >= MOST_KEPT or next(shows) >= MOST_SHOWN:
-                return
-            known = known_warning(str(shown.message))
-            if known:
-                file, line = shown.filename, shown.lineno
-                for frame in user_frames(sys._getframe(1))[:1]:
-                    file, line = frame.f_code.co_filename, frame.f_lineno
-                into.append(f"{shown_file(str(file), cwd)}:{int(line)}: {known}")
-                noted(known)
-        except Exception:
-            pass  # a message that cannot be turned into text is not one of these
-
-    try:
-        return insert_calls(warnings._showwarnmsg, before=before)  # type: ignore[attr-defined]
-    except (CannotInsert, AttributeError):
-        return lambda: None  # it would have been further evidence; nothing rests on it alone
-
-
-# Functions of PyTorch whose calls the journal notes: what clears gradients, and what loads parameters.
-
-
-def watch_call(witness: Witness, function: Any, kind: str) -> None:
-    """Note each call of the function in the journal, and let the audit hear of it."""
-    journal = witness.journal
-
-    def before(*values: Any) -> None:
-        try:
-            with witness.modes.left():
-                ident = -1
-                if kind == "zero_grad":
-                    witness.anomaly.again()
-                    seen = journal.optimizer(values[0])
-                    ident = seen.id
-                    if witness.audit is not None and seen.steps + 1 >= seen.due:
-                        witness.audit.zeroed(values[0], seen)
-                elif kind == "load_state_dict" and witness.audit is not None:
-                    witness.audit.loaded(values[0], values[1], len(values) > 3 and values[3] is True)
-                journal.add(kind, journal.look[kind](3), ident)  # before < that function < its caller
-        except Exception as e:
-            witness.trouble(e)
-
-    _insert(witness, function, before, f"{kind} calls")
-
-
-def watch_emptying(witness: Witness, function: Any) -> None:
-    """A module clears gradients as well; the journal is the optimizers', so only the audit hears of it."""
-
-    def before(module: Any, *_: Any) -> None:
-        try:
-            if witness.audit is not None and witness.audit.hears:
-                with witness.modes.left():
-                    witness.audit.emptied(module)
-        except Exception as e:
-            witness.trouble(e)
-
-    _insert(witness, function, before, "zero_grad calls of modules")
-
-
-def watch_states(witness: Witness, function: Any) -> None:
-    """A module hands out its state: what it gives is its own memory, and a load of that later restores nothing."""
-
-    def gave(whole: Any, state: Any) -> Any:
-        try:
-            if whole and witness.audit is not None:
-                with witness.modes.left():
-                    witness.audit.given(state)
-        except Exception as e:
-            witness.trouble(e)
-        return state
-
-    def before(_module: Any, destination: Any, *_: Any) -> bool:
-        return destination is None  # else one of the modules within
-
-    _insert(witness, function, before, "state_dict calls", failed=_nothing, after=_nothing, gave=gave)
-
-
-def _nothing(*_: Any) -> None:
-    pass
-
-
-def watch_making(witness: Witness, function: Any) -> None:
-    """Remember where each optimizer is made."""
-
-    def before(optimizer: Any, *_: Any) -> None:
-        try:
-            witness.journal.begins(optimizer, stacks.stack_here(3))  # before < Optimizer.__init__ < its caller
-        except Exception as e:
-            witness.trouble(e)
-
-    _insert(witness, function, before, "places at which optimizers are made")
-
-
-def _insert(witness: Witness, function: Any, before: Callable[..., Any], told: str, **more: Any) -> None:
-    try:
-        witness.undoing.append(insert_calls(function, before=before, **more))
-    except CannotInsert as e:
-        witness.degraded.append(f"{told} were not observed: {e}")
-
-
 # The witness: everything of ours inside the user's process, from what is put in place to what is told at the end.
 
 AT_LIMIT = "the program came close to Python's recursion limit, and what it did there was not observed"
@@ -319,6 +213,7 @@ class Witness:
         self.torch = torch
         self.out = out
         self.mode = mode
+        self.words = mode.split(":")
         self.cwd = os.getcwd()
         self.pid = os.getpid()
         self.started = time.time()
@@ -346,18 +241,12 @@ class Witness:
         self.step_count: StepCount | None = None
         self.looking = False
         """The next backward call is to be looked at, wherever it is made."""
-        self.before_scaled_step: Any = None
-        """Called with the optimizer that a GradScaler is about to step, or to leave out."""
-        self.audits: list[Any] = [] if "nan-off" in mode.split(":") else [self.finite]
+        self.audits: list[Any] = [] if "nan-off" in self.words else [self.finite]
         """Each looks at a run that goes on: ``found()`` whether it has anything to tell, ``tell(evidence)`` adds it."""
         self.warnings: list[str] = []
+        self._shown = itertools.count()
         self.undoing: list[Any] = []
         """What puts everything back, called in reverse."""
-
-    def _warned(self, known: str) -> None:
-        """PyTorch shows one of its warnings."""
-        if known.startswith(STREAMS) and self.audit is not None:
-            self.audit.streams.mismatched()
 
     # -- installing ----------------------------------------------------------------------------------------------
 
@@ -370,24 +259,23 @@ class Witness:
         remember_script()
         self._install_stacks()
         self.began = torch.autograd._get_sequence_nr()
-        self.undoing.append(note_warnings(self.warnings, self.cwd, self._warned))
-        self.undoing.append(watch_hooks(torch))
+        # Python shows every warning through it, whatever ``showwarning`` the program has put in: filters stay as they
+        # are, and nothing runs where nothing is shown.
+        self.watch(warnings, "_showwarnmsg", "warnings", before=self._warning)
+        watch_hooks(self)
         self.undoing.append(let_swap(torch.utils))
-        try:
-            self.undoing.append(self.calls.watch())
-        except CannotInsert as e:
-            self.degraded.append(f"backward calls were not observed: {e}")
+        self.calls.watch()
         from torch.optim import optimizer
 
         self.undoing.append(optimizer.register_optimizer_step_post_hook(self._after_step).remove)
-        zero_grad = getattr(optimizer.Optimizer.zero_grad, "__wrapped__", optimizer.Optimizer.zero_grad)
-        self.switches = Switches(torch)
-        self.undoing += self.switches.undo
-        watch_making(self, getattr(optimizer.Optimizer.__init__, "__wrapped__", optimizer.Optimizer.__init__))
-        watch_call(self, zero_grad, "zero_grad")
-        watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")
-        watch_states(self, torch.nn.Module.state_dict)
-        watch_emptying(self, torch.nn.Module.zero_grad)
+        self.switches = Switches(self)
+        self.scaler = ScalerCalls(self)
+        kind, module = optimizer.Optimizer, torch.nn.Module
+        self.watch(kind, "__init__", "places at which optimizers are made", before=self._making)
+        self.watch(kind, "zero_grad", "zero_grad calls", before=self._clearing)
+        self.watch(module, "zero_grad", "zero_grad calls of modules", before=self._emptying)
+        self.watch(module, "load_state_dict", "load_state_dict calls", before=self._loading)
+        self.watch(module, "state_dict", "state_dict calls", before=self._is_whole, gave=self._gave_state)
         if not told_of_end:
             atexit.register(self.at_exit)
         self._watch_threads()
@@ -397,7 +285,7 @@ class Witness:
     def _install_stacks(self) -> None:
         torch = self.torch
         self.undoing.append(stacks.stand_in(torch))
-        self.anomaly = keep_users_view(torch)
+        self.anomaly = UsersView(torch)
         self.undoing.append(self.anomaly.undo)
         self.calls = EngineCalls(self)
         self.failures = Failures(self, self.calls)
@@ -412,7 +300,7 @@ class Witness:
             context.__enter__()
             self.undoing.append(lambda: context.__exit__(None, None, None))
             self.capture = "node-hook" if self._recording() == "cheap-stacks" else "none"
-        if LEARNED in self.mode.split(":") and self.capture == "cheap-stacks":
+        if LEARNED in self.words and self.capture == "cheap-stacks":
             self.learned = Learned(self)
 
     def _recording(self) -> str:
@@ -424,22 +312,71 @@ class Witness:
 
     def _watch_threads(self) -> None:
         """Python tells of an exception that ends a thread by ``threading.excepthook`` (Python 3.8 and later)."""
-        told = threading.excepthook
-
         ended = itertools.count()
 
-        def hook(args: Any) -> None:
-            try:
-                if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
-                    self.thread_ended = True
-            except Exception as e:
-                self.trouble(e)
-            finally:
-                told(args)
+        def look(args: Any) -> None:
+            if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
+                self.thread_ended = True
 
-        self.undoing.append(hook_in(threading, "excepthook", hook))
+        self.undoing.append(look_before(threading, "excepthook", look, self.trouble))
 
-    # -- optimizers ----------------------------------------------------------------------------------------------
+    # -- calls that are watched ----------------------------------------------------------------------------------
+
+    def watch(self, owner: Any, name: str, told: str, **calls: Any) -> bool:
+        """Insert calls into a function of PyTorch's (see ``insert_calls``) until the witness is undone; whether that
+        can be. Else ``told`` were not observed."""
+        try:
+            function: Any = inspect.unwrap(getattr(owner, name))
+            self.undoing.append(insert_calls(function, **{"trouble": self.trouble} | calls))
+            return True
+        except (CannotInsert, AttributeError, TypeError) as e:
+            self.degraded.append(f"{told} were not observed: {e}")
+            return False
+
+    def _warning(self, shown: Any, *_: Any) -> None:
+        """Note one of PyTorch's, with the user's innermost line: ``train.py:12: text``."""
+        if len(self.warnings) >= MOST_KEPT or next(self._shown) >= MOST_SHOWN:
+            return
+        if known := known_warning(text_of(shown.message)):
+            file, line = shown.filename, shown.lineno
+            for frame in user_frames(sys._getframe(1))[:1]:
+                file, line = frame.f_code.co_filename, frame.f_lineno
+            self.warnings.append(f"{shown_file(str(file), self.cwd)}:{int(line)}: {known}")
+            if known.startswith(STREAMS) and self.audit is not None:
+                self.audit.streams.mismatched()
+
+    def _making(self, optimizer: Any, *_: Any) -> None:
+        self.journal.begins(optimizer, stacks.stack_here(3))  # this < Optimizer.__init__ < its caller
+
+    def _clearing(self, optimizer: Any, *_: Any) -> None:
+        with self.modes.left():
+            self.anomaly.again()
+            seen = self.journal.optimizer(optimizer)
+            if self.audit is not None and seen.steps + 1 >= seen.due:
+                self.audit.zeroed(optimizer, seen)
+            self.journal.add("zero_grad", self.journal.look["zero_grad"](3), seen.id)
+
+    def _emptying(self, module: Any, *_: Any) -> None:
+        """A module clears gradients as well; the journal is the optimizers', so only the audit hears of it."""
+        if self.audit is not None and self.audit.hears:
+            with self.modes.left():
+                self.audit.emptied(module)
+
+    def _loading(self, module: Any, state: Any, _strict: Any = True, assign: Any = False, *_: Any) -> None:
+        with self.modes.left():
+            if self.audit is not None:
+                self.audit.loaded(module, state, assign is True)
+            self.journal.add("load_state_dict", self.journal.look["load_state_dict"](3))
+
+    def _is_whole(self, _module: Any, destination: Any, *_: Any) -> bool:
+        return destination is None  # else it is the state of one of the modules within
+
+    def _gave_state(self, whole: Any, state: Any) -> Any:
+        """A module hands out its state: what it gives is its own memory; a load of that later restores nothing."""
+        if whole and self.audit is not None:
+            with self.modes.left():
+                self.audit.given(state)
+        return state
 
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._compiling():
@@ -523,7 +460,7 @@ class Witness:
 
     def write_audit(self) -> None:
         """Write what the audits have found, if they have; no failure has been examined."""
-        if self.audited or any(audit.found() for audit in self.audits):
+        if self.audited or self._asked() or any(audit.found() for audit in self.audits):
             with self.quiet():
                 told = self.audit.evidence() if self.audit is not None else None
                 evidence = told or start_document(self)
@@ -540,25 +477,29 @@ class Witness:
                     audit.tell(evidence)
             except Exception as e:
                 self.trouble(e)
+        if self._asked():
+            evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True))
 
-    def scaled(self) -> bool:
-        """Whether the program has used a GradScaler, which may leave steps out."""
-        return any(getattr(probe, "scaled", False) for probe in self.probes)
+    def _asked(self) -> bool:
+        """Whether the user has asked for the gradients to be measured, and there are some: a second run does that, also
+        where nothing else is to be told."""
+        return "check-gradients" in self.words and bool(self.journal.optimizers)
 
-    def scaler_calls(self) -> list[Any]:
-        """The latest calls of scalers that scale (see ``graphdoc.capture.events.scaling``)."""
-        return [call for probe in self.probes for call in getattr(probe, "scaler_calls", ())]
+    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: Sequence[Any]) -> None:
+        """What is told of a failure besides its graph: the user's Functions in it, the calls of a GradScaler, what an
+        optimizer has refused, and what the probes know. One that cannot be told never costs the rest."""
+        from graphdoc.capture.graph import functions, refused, resharded
 
-    def fill_scaler(self, evidence: Evidence) -> None:
-        """Tell of them in the evidence of a run in which no scaler refused a call."""
+        with_graph = any(r is not None for r in roots)
+        for tell in (functions.fill, resharded.fill) if with_graph else () if roots else (refused.fill,):
+            try:
+                tell(evidence, autopsy)
+            except Exception as e:
+                self.trouble(e)
+        self.scaler.fill(evidence, refused=True)
         for probe in self.probes:
-            fill = getattr(probe, "fill_scaler", None)
-            if fill is not None:
-                fill(evidence, self.cwd)
-
-    def starved(self) -> dict[str, Any] | None:
-        """What is known of a GradScaler that leaves out every step, at whatever scale; None where there is none."""
-        return next((found for probe in self.probes if (found := getattr(probe, "starved", None))), None)
+            if hasattr(probe, "fill"):
+                probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
 
     def quiet(self) -> Any:
         """While we look around, no stack is recorded and nothing that we read may warn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import platform
 import re
@@ -295,21 +296,11 @@ def _keep_lines(package: Package, frame: Frame, lines: list[str]) -> None:
 
 def _function(lines: list[str], frame: Frame) -> tuple[int, int]:
     """First and last line of the function that a frame is in, by its name and indentation."""
-    name = re.compile(rf"(\s*)(?:async\s+)?def\s+{re.escape(frame.function.rpartition('.')[2])}\b")
-    last = max(frame.end_line, frame.line)
-    around = max(1, frame.line - 2), min(len(lines), last + 2)
+    name = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(frame.function.rpartition('.')[2])}\b")
+    around = max(1, frame.line - 2), min(len(lines), max(frame.end_line, frame.line) + 2)
     for first in range(frame.line, max(0, frame.line - MOST_LINES), -1):
-        found = name.match(lines[first - 1])
-        if found is None:
+        if name.match(lines[first - 1]) is None:
             continue
-        indent = len(found[1].expandtabs())
-        while last < len(lines) and last < first + MOST_LINES:
-            text = lines[last]
-            depth = len(text.expandtabs()) - len(text.expandtabs().lstrip())
-            if text.strip() and depth <= indent and not text.lstrip().startswith((")", "#")):
-                break
-            last += 1
-        while last > frame.end_line and not lines[last - 1].strip():
-            last -= 1
-        return first, max(last, frame.end_line)
+        length = min(len(inspect.getblock(lines[first - 1 :])), MOST_LINES)
+        return first, max(first - 1 + length, frame.end_line)
     return around

@@ -418,7 +418,11 @@ class OlderValues(EarlierTerms):
         makers, here = [c.made for c in self._crossing], user_line(self.failing)
         calls = (e for e in self._evidence.events if e.kind in DIFFERENTIATING)
         began = next((e.sequence for e in calls if here is not None and user_line(e) == here), 0)
-        return bool(makers) and all(n.epoch == 0 or 0 <= n.sequence < began for n in makers)
+        return bool(makers) and all(self._epoch(n) == 0 or 0 <= n.sequence < began for n in makers)
+
+    def _epoch(self, node: Node) -> int:
+        """How many backward calls had been made before this node was."""
+        return sum(e.sequence <= node.sequence for e in self._evidence.events if e.kind in DIFFERENTIATING)
 
     @cached_property
     def _is_term(self) -> bool:
@@ -447,7 +451,7 @@ class OlderValues(EarlierTerms):
         # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
         alike: dict[tuple[Site, int, str], set[int]] = {}
         for c in self._crossing:
-            alike.setdefault((site(c.made.stack), c.made.epoch, c.made.op), set()).add(c.made.sequence)
+            alike.setdefault((site(c.made.stack), self._epoch(c.made), c.made.op), set()).add(c.made.sequence)
         return max((len(v) for v in alike.values()), default=0)
 
     @cached_property

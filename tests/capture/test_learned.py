@@ -11,7 +11,7 @@ import torch
 
 from graphdoc.capture.events.learned import ALIKE, CLOSES, FIRST, OPENS, Learned
 from graphdoc.capture.places import stacks
-from graphdoc.capture.process.quiet import UsersView, keep_users_view
+from graphdoc.capture.process.quiet import UsersView
 from graphdoc.evidence import THINNED, Evidence, Frame, Node, Raised, Sign
 from graphdoc.second_run import as_told, full_mode, needs_record
 
@@ -19,7 +19,7 @@ from graphdoc.second_run import as_told, full_mode, needs_record
 @pytest.fixture
 def view() -> Iterator[UsersView]:
     undo = stacks.stand_in(torch)
-    view = keep_users_view(torch)
+    view = UsersView(torch)
     yield view
     view.undo()
     undo()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 import torch
 from observed import both, run, script
 
 from graphdoc.capture.events.journal import MOST_OPTIMIZERS, Journal
-from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.living import Living
 
 AGAIN = """
@@ -77,16 +75,6 @@ def test_a_frozen_network_that_has_ended_has_no_other_ones_name(tmp_path: Path) 
     """
     evidence = run(script(tmp_path, textwrap.dedent(AGAIN) + textwrap.dedent(source)), mode="probe:cuts").only
     assert [(cut.reason, cut.behind) for cut in evidence.cuts] == [("frozen", [])]
-
-
-def test_a_number_is_not_known_by_an_address_that_is_another_ones() -> None:
-    watch = CutWatch(cast(Any, type("Witness", (), {"torch": torch})))
-    memory = torch.zeros(1)
-    record = cast(Any, object())
-    watch._keep(memory, record)
-    assert watch._made(memory.view(1).detach().requires_grad_()) is record
-    watch._numbers[(other := torch.zeros(1, requires_grad=True)).data_ptr()] = watch._numbers[memory.data_ptr()]
-    assert watch._made(other) is None
 
 
 def test_an_id_is_forgotten_when_it_is_anothers() -> None:

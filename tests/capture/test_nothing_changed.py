@@ -13,6 +13,7 @@ from observed import both, run, script
 
 from graphdoc.capture.graph import walk
 from graphdoc.capture.tensors import saved
+from graphdoc.capture.witness import Witness
 
 BLOCKS = """
 import hashlib
@@ -297,10 +298,11 @@ print(fail()())
     assert seen.result == plain
 
 
-def test_where_saved_tensors_do_not_tell_hooks_are_watched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_saved_tensors_do_not_tell_hooks_are_watched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch 2.6's do not tell; this one's can be treated as if they did not."""
     monkeypatch.setattr(saved, "TELLS", False)
-    undo = saved.watch_hooks(torch)
+    witness = Witness(torch, str(tmp_path), "observe")
+    saved.watch_hooks(witness)
     try:
         y = torch.ones(2, requires_grad=True).exp()
         made: Any = y.grad_fn
@@ -313,7 +315,8 @@ def test_where_saved_tensors_do_not_tell_hooks_are_watched_for(monkeypatch: pyte
         assert not found[0].released and not found[0].stale
         assert saved.all_unknown()
     finally:
-        undo()
+        while witness.undoing:
+            witness.undoing.pop()()
         monkeypatch.setattr(saved, "_used", False)
 
 

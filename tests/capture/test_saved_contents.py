@@ -6,6 +6,7 @@ import gc
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import storage_of
+from graphdoc.capture.witness import Witness
 
 
 class Square(torch.autograd.Function):
@@ -116,16 +118,20 @@ def test_what_is_in_order_keeps_its_check(way: None) -> None:
     assert "modified by an inplace operation" in failure(loss)[0]
 
 
-def test_that_hooks_were_used_is_forgotten_with_the_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_hooks_were_used_is_forgotten_with_the_observation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two tests or cells the second is looked at whatever the first has used."""
     monkeypatch.setattr(saved, "TELLS", False)
+    witness = Witness(torch, str(tmp_path), "observe")
     for _ in range(2):
-        forget = saved.watch_hooks(torch)
+        saved.watch_hooks(witness)
         assert not saved.all_unknown()
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
             pass
         assert saved.all_unknown()
-        forget()
+        while witness.undoing:
+            witness.undoing.pop()()
     assert not saved.all_unknown()
 
 

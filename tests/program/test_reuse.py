@@ -196,7 +196,7 @@ def test_an_edge_without_calls_is_of_unknown_role() -> None:
 def test_a_foreign_value_from_the_middle_of_a_run_is_of_unknown_lifetime() -> None:
     """Made behind the first call, not again since, and trained by no optimizer of this loss."""
     here = [Frame("train.py", 8, 5)]
-    nodes = [Node(0, "SubBackward0", 30, here), Node(1, "TanhBackward0", 11, [Frame("train.py", 4, 5)], epoch=1)]
+    nodes = [Node(0, "SubBackward0", 30, here), Node(1, "TanhBackward0", 11, [Frame("train.py", 4, 5)])]
     events = [
         Event(0, "backward", 10, here, root=9, root_op="MeanBackward0"),
         Event(1, "step", 10, optimizer=0),

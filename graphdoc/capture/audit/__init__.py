@@ -90,8 +90,9 @@ class Audit:
         """They ask for operations that only a second run records."""
 
     @classmethod
-    def start(cls, witness: Witness) -> Audit:
+    def start(cls, witness: Witness, _: str) -> Audit:
         audit = witness.audit = cls(witness)
+        witness.audits.append(audit)
         witness.undoing += audit.clips.watch()
         return audit
 
@@ -227,7 +228,7 @@ class Audit:
                 # That is of one backward call, which no later step contradicts; or no first run has looked for it.
                 if sign.kind not in AS_IF | SECOND_LOOK:
                     sign.facts[SO_FAR] = True
-        return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]
+        return found + self.witness.scaler.signs()
 
     def tell(self, evidence: Evidence) -> None:
         """Add what was seen, and the program as it was when it was seen."""

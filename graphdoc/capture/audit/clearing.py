@@ -591,7 +591,8 @@ class Wasted(Early):
         hooks = audit.torch.utils.hooks.RemovableHandle.next_id
         if seen.steps == 1:
             self._hooks[seen.id] = hooks
-        if seen.steps != ROUNDS or not type(optimizer).__module__.startswith("torch.optim") or audit.witness.scaled():
+        theirs = type(optimizer).__module__.startswith("torch.optim")
+        if seen.steps != ROUNDS or not theirs or audit.witness.scaler.used:
             return
         every = parameters_of(optimizer)
         if hooks - self._hooks.get(seen.id, 0) >= ENOUGH - 1 or any(map(is_hooked, every)):

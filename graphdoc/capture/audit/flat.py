@@ -144,7 +144,7 @@ class ZeroLoss(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.over = "audit-all" not in audit.witness.mode.split(":")
+        self.over = "audit-all" not in audit.witness.words
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
 

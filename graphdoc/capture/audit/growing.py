@@ -99,7 +99,7 @@ class Growing(Sparse):
         if not any(f.released for f in order) or kept is None:
             return None
         alive = len(order) * len(values)
-        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
+        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.words else None
 
     def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit

@@ -377,8 +377,7 @@ class Losses(Watch):
     ) -> None:
         def add(evidence: Evidence, autopsy: Autopsy) -> None:
             evidence.failing_event = noted[0]
-            for probe in self._witness.probes:
-                probe.fill(evidence, autopsy, [], [t for t in outputs if hasattr(t, "grad_fn")])
+            self._witness.fill(evidence, autopsy, [], outputs)
             names = autopsy.census.parameter_names
             if self.watch is not None:
                 for record in records or ():

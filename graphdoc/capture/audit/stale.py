@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import COPIES
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.calls import Glimpse
+from graphdoc.capture.events.engine_calls import Glimpse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.roots import tensor_roots
@@ -144,7 +144,7 @@ def as_if(
             entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
             autopsy.fill_graph(evidence, roots, None, "", entry)
         add(evidence, autopsy)
-        glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
+        glimpse = Glimpse(witness)
         witness.failures.fill_extras(evidence, autopsy, glimpse)
         evidence.extras["failing_call"] = "backward"
         evidence.signs = [sign]

@@ -89,7 +89,7 @@ class Unstepped(Watch):
         before, now = self._values[seen.id], self._sampled(parameters)
         if not before.keys() & now.keys() or any(now.get(i, value) != value for i, value in before.items()):
             return None  # they are updated by hand
-        if audit.witness.scaled():
+        if audit.witness.scaler.used:
             return None  # a scaler leaves steps out as long as gradients overflow
         taken = any(m.__dict__.get("_backward_hooks") for m in instances_of(audit.torch.nn.Module))
         if taken or any(map(is_hooked, parameters)):

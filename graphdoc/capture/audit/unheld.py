@@ -479,7 +479,7 @@ class Unheld(Watch):
                 "forwards": forwards_of(self._audit.torch, [owners[i] for i in mine], self._audit.witness.cwd),
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
-            if "audit-all" in self._audit.witness.mode.split(":"):
+            if "audit-all" in self._audit.witness.words:
                 self._note("ungiven", seen, list(mine))
 
     def _note(self, kind: str, seen: Seen, loose: list[int], facts: dict[str, Any] | None = None) -> None:

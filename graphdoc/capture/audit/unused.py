@@ -334,7 +334,7 @@ class Clips(Sparse):
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
         bounds = known is None or known > float(bound)
-        scaler, found = audit.witness.scaler_calls(), found and known != 0.0
+        scaler, found = list(audit.witness.scaler.calls), found and known != 0.0
         self._clips.append(_Clip(here, audit.journal.count, ids, scaler, found, bounds))
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
 
@@ -434,7 +434,7 @@ class Clips(Sparse):
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""
         unscaled = any(kind == "unscale_" and index > backward.index for kind, _, index, _, _ in clip.scaler)
-        calls = self._audit.witness.scaler_calls()
+        calls = self._audit.witness.scaler.calls
         return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
 
     def _tell(self, clips: list[_Clip], how: str, about: Entry | None) -> None:

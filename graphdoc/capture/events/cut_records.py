@@ -6,19 +6,22 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.code_places import is_user_file, outwards, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.process.hooks import hook_in
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Frame
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
 
 # ``Variable(t)`` and ``nn.Parameter(t)``: a detached ``t``, made where no mode sees it.
 
@@ -60,8 +63,6 @@ Place = tuple[str, stacks.Seen, Any]
 """(kind, stack, the decorated function or None)."""
 MOST_OPEN = 1_000
 """A program that switches off for ever in a loop is not remembered beyond this."""
-MOST_PASSED = 1_000
-"""Functions of the library that are known for switching on their own account."""
 
 
 class _Open(threading.local):
@@ -95,36 +96,28 @@ class Switches:
     A training loop may switch at every step, or at every action that it samples, so what runs here does little.
     """
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, witness: Witness) -> None:
         self._open = _Open()
         self.last: dict[str, Place] = {}
-        self.undo: list[Any] = []
-        self.degraded: list[str] = []
-        grad_mode = torch.autograd.grad_mode
-        for kind in ("no_grad", "inference_mode"):
+        grad_mode = witness.torch.autograd.grad_mode
+        for kind, begin, ends in (
+            ("no_grad", "__enter__", ("__exit__",)),
+            ("inference_mode", "__enter__", ("__exit__",)),
+            # Called as a function it switches at once, and nothing need ever switch back.
+            ("set_grad_enabled", "__init__", ("__exit__", "__call__")),
+        ):
             switch = getattr(grad_mode, kind)
-            self._insert(switch.__enter__, kind, self._entering(kind))
-            self._insert(switch.__exit__, kind, partial(self._left, kind))
-        # Called as a function it switches at once, and nothing need ever switch back.
-        self._insert(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
-        for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
-            self._insert(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
-
-    def _insert(self, function: Any, kind: str, before: Callable[..., None]) -> None:
-        try:
-            self.undo.append(insert_calls(function, before=before))
-        except CannotInsert as e:
-            self.degraded.append(f"{kind} was not observed: {e}")
+            before = self._entering(kind) if begin == "__enter__" else self._setting()
+            witness.watch(switch, begin, f"switches of {kind}", before=before)
+            for end in ends:
+                witness.watch(switch, end, f"switches of {kind}", before=partial(self._left, kind))
 
     def _entering(self, kind: str) -> Callable[..., None]:
         where = _Where()
 
         def before(this: Any, *_: Any) -> None:
-            try:
-                if kind != "inference_mode" or this.mode:
-                    self._opened(this, (kind, *where()))
-            except Exception:
-                self.degraded.append(f"a switch of {kind} was not observed")
+            if kind != "inference_mode" or this.mode:
+                self._opened(this, (kind, *where()))
 
         return before
 
@@ -133,20 +126,16 @@ class Switches:
         passed: dict[int, CodeType] = {}
 
         def before(this: Any, mode: Any, *_: Any) -> None:
-            try:
-                caller = sys._getframe(2).f_code  # before < __init__ < who called it
-                if id(caller) in passed:
-                    return
-                # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
-                if not is_user_file(caller.co_filename) and caller.co_name != "clone":
-                    if len(passed) < MOST_PASSED:
-                        passed[id(caller)] = caller  # kept, so that its id stays its own
-                elif mode:
-                    self._close(lambda _, place: place[0] == "set_grad_enabled")
-                else:
-                    self._opened(this, ("set_grad_enabled", *where()))
-            except Exception:
-                self.degraded.append("a switch of set_grad_enabled was not observed")
+            caller = sys._getframe(2).f_code  # before < __init__ < who called it
+            if id(caller) in passed:
+                return
+            # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
+            if not is_user_file(caller.co_filename) and caller.co_name != "clone":
+                passed[id(caller)] = caller  # kept, so that its id stays its own
+            elif mode:
+                self._close(lambda _, place: place[0] == "set_grad_enabled")
+            else:
+                self._opened(this, ("set_grad_enabled", *where()))
 
         return before
 
@@ -158,12 +147,9 @@ class Switches:
         self.last[place[0]] = place
 
     def _left(self, kind: str, this: Any, *_: Any) -> None:
-        try:
-            if self._open.places:
-                # An id alone may be another's by now: a function call that switches leaves no object behind.
-                self._close(lambda ident, place: ident == id(this) and place[0] == kind)
-        except Exception:
-            self.degraded.append(f"a switch of {kind} was not observed")
+        if self._open.places:
+            # An id alone may be another's by now: a function call that switches leaves no object behind.
+            self._close(lambda ident, place: ident == id(this) and place[0] == kind)
 
     def _close(self, matches: Callable[[int, Place], bool]) -> None:
         """Forget the innermost switch of these, and all that were opened within it."""
@@ -182,13 +168,8 @@ class Switches:
 
 def _decorated(frame: FrameType | None) -> Any:
     """The function that ``@torch.no_grad()`` decorates, when the switch was thrown by torch's decorator wrapper."""
-    for _ in range(3):
-        if frame is None:
-            return None
-        if wraps_decorated(frame.f_code):
-            return frame.f_locals.get("func")
-        frame = frame.f_back
-    return None
+    near = islice(outwards(frame), 3)
+    return next((f.f_locals.get("func") for f in near if wraps_decorated(f.f_code)), None)
 
 
 def wraps_decorated(code: CodeType) -> bool:
@@ -228,66 +209,39 @@ NEAR = 20
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
 
 
-class Origin:
+class Origin(NamedTuple):
     """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
 
-    __slots__ = ("op", "raw")
-
-    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
-        self.op, self.raw = op, raw
+    op: str
+    raw: stacks.Stack | list[Any]
 
 
+@dataclass(slots=True, eq=False)
 class Record:
     """One result without a graph: the operation that made it and what went in."""
 
-    __slots__ = (
-        "converted",
-        "counted",
-        "depth",
-        "element_dims",
-        "enabled",
-        "event",
-        "inputs",
-        "integral",
-        "leaves",
-        "listed",
-        "loose",
-        "mixed",
-        "nested",
-        "number",
-        "numbers",
-        "op",
-        "origins",
-        "parameters",
-        "raw",
-        "recording",
-        "switch",
-        "written",
-    )
-
-    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
-        self.op = op
-        self.raw = raw
-        self.recording = True
-        self.enabled = True
-        self.switch: Place | None = None
-        self.integral = False
-        self.inputs: list[Record] = []
-        self.counted: list[Record] = []  # those of the inputs of which whole numbers went in
-        self.origins: list[Origin] = []
-        self.leaves: tuple[Ref, ...] = ()
-        self.parameters: list[tuple[Ref, stacks.Stack | None]] = []  # those that went in frozen, and where each was
-        self.converted = False  # numbers were made of it, or an array
-        self.listed = False
-        self.nested = False
-        self.mixed = False
-        self.element_dims = 0
-        self.loose = False
-        self.numbers = False
-        self.written = ""  # what made the alias without a graph through which this is written
-        self.depth = 0
-        self.event = event
-        self.number = next(_NUMBERS)
+    op: str
+    raw: stacks.Stack
+    event: int
+    recording: bool = True
+    enabled: bool = True
+    switch: Place | None = None
+    integral: bool = False
+    inputs: list[Record] = field(default_factory=list)
+    counted: list[Record] = field(default_factory=list)  # those of the inputs of which whole numbers went in
+    origins: list[Origin] = field(default_factory=list)
+    leaves: tuple[Ref, ...] = ()
+    parameters: list[tuple[Ref, stacks.Stack | None]] = field(default_factory=list)  # frozen ones, and where each was
+    converted: bool = False  # numbers were made of it, or an array
+    listed: bool = False
+    nested: bool = False
+    mixed: bool = False
+    element_dims: int = 0
+    loose: bool = False
+    numbers: bool = False
+    written: str = ""  # what made the alias without a graph through which this is written
+    depth: int = 0
+    number: int = field(default_factory=lambda: next(_NUMBERS))
 
     @property
     def place(self) -> tuple[str, Any]:
@@ -308,21 +262,14 @@ class Record:
 def left_by(record: Record, converted: bool, recent: list[Record]) -> None:
     """Note a conversion or a detach of what has a graph, or a conversion of what was drawn from it: what comes of the
     number is not seen. What a conversion was given may have been detached before."""
-    left: Record | None = record
     if converted:
         for r in records_behind([record], NEAR):
             r.converted = True
-    if not record.origins:
-        left = _draw_behind(record) if converted else None
+    drawn = (r for r in records_behind(record.inputs, NEAR) if converted and r.origins and r.op in DRAWS)
+    left = record if record.origins else next(drawn, None)
     if left is not None and left not in recent[-1:]:
         recent.append(left)
         del recent[:-200]
-
-
-def _draw_behind(record: Record) -> Record | None:
-    """The random draw, from what has a graph, whose number leaves its tensor here."""
-    near = records_behind(record.inputs, NEAR)
-    return next((r for r in near if r.origins and r.op in DRAWS), None)
 
 
 def viewed(tensor: Any) -> Any:
@@ -341,16 +288,7 @@ def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
 
 def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
     """The records that these were made from, nearest first."""
-    chain = list(starts)
-    seen = {id(r) for r in starts}
-    for record in chain:
-        if len(chain) >= most:
-            break
-        for r in record.inputs:
-            if id(r) not in seen:
-                seen.add(id(r))
-                chain.append(r)
-    return chain
+    return list(reached(starts, lambda r: r.inputs, most))
 
 
 def with_a_slope(starts: list[Record]) -> set[int]:

@@ -1,30 +1,87 @@
 """The calls into the autograd engine: what is noted before each, and the glimpse that is kept where one fails.
 
-Three of these functions are inserted into PyTorch's own function that calls the engine.
+Functions of these are inserted into PyTorch's own function that calls the engine. What is known of a call is kept in
+that function's frame, and lives and dies with it.
 """
 
 from __future__ import annotations
 
-import _thread
+import dis
 import warnings
 from sys import _getframe
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd import graph
 
-from graphdoc.capture.events.calls import Call, Glimpse, came_through, noted_of
+from graphdoc.capture.events.cut_records import Place
 from graphdoc.capture.events.finite import Stopping
 from graphdoc.capture.events.journal import leaves_behind
-from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
+from graphdoc.capture.graph.roots import other_roots, root_of, roots_of_call
 from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.source_texts import remember_modules
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls, token_name
+from graphdoc.capture.process.inserted_calls import token_name
 from graphdoc.capture.process.ours import chain_of, is_ours
 from graphdoc.capture.process.quiet import UsersView
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
+
+
+Call = list[Any]
+"""The journal's note of it, what backward was called with, the engine's further arguments; and a ``Glimpse`` once it
+has failed. A list, because one is made for every call."""
+
+
+class Glimpse:
+    """What is known only at the moment of the failure and costs nothing to keep. No tensor, no node."""
+
+    __slots__ = ("count", "failing", "name", "recording", "switches")
+
+    def __init__(self, witness: Witness, failing: stacks.Stack | None = None, name: str = "") -> None:
+        torch = witness.torch
+        self.count = witness.journal.count
+        """Events of the journal until then."""
+        self.failing = failing
+        self.name = name
+        self.switches: dict[str, Place] = dict(witness.switches.last)
+        self.recording = bool(torch.is_grad_enabled() and not torch.is_inference_mode_enabled())
+
+
+def came_through(trace: TracebackType | None, code: CodeType | None) -> bool:
+    """Whether an exception with this traceback has come through a frame of ``code``."""
+    return any(entry.tb_frame.f_code is code for entry in entries_of(trace))
+
+
+def failed_call(trace: TracebackType | None, code: CodeType | None, name: str) -> tuple[Call, FrameType] | None:
+    """The innermost call that an exception has come through and who made it, out of the exception's own traceback.
+
+    Nothing else remembers it, so an exception that is gone can never be taken for another one: identities are used
+    again, frames of a living traceback are not.
+
+    Args:
+        code: of the engine's function.
+        name: the local name under which it keeps the call.
+    """
+    found: tuple[Call, FrameType] | None = None
+    for entry in entries_of(trace):
+        frame = entry.tb_frame
+        if frame.f_code is code and frame.f_back is not None:
+            call = frame.f_locals.get(name)
+            # The outer call of one that has failed by the same exception has no glimpse.
+            if isinstance(call, list) and len(call) > 3:
+                found = call, frame.f_back
+    return found
+
+
+def raised_again(trace: TracebackType | None) -> bool:
+    """Whether an exception comes from a ``raise`` statement rather than from a call of C++ or of Python itself."""
+    *_, inner = (None, *entries_of(trace))
+    if inner is None:
+        return False
+    code, last = inner.tb_frame.f_code, inner.tb_lasti
+    return 0 <= last < len(code.co_code) and dis.opname[code.co_code[last]] in ("RAISE_VARARGS", "RERAISE")
 
 
 class _AnomalyMessage:
@@ -68,84 +125,77 @@ class EngineCalls:
         self.failing: stacks.Stack | None = None
         """The stack that PyTorch has printed first, while a call fails."""
 
-    def watch(self) -> Any:
-        """Insert our functions; gives back what undoes it.
+    def watch(self) -> None:
+        """Insert our functions."""
+        before, after, trouble = self.before, self.after, self._witness.trouble
+        if "nan-stop" in self._witness.words:
+            before, after, trouble = self.before_or_stop, self.after_or_stop, self._stopped
+        calls = {"before": before, "failed": self.failed, "after": after, "gave": self.gave, "trouble": trouble}
+        if self._witness.watch(graph, "_engine_run_backward", "backward calls", **calls):
+            engine: Any = graph._engine_run_backward
+            self.code, self.token = engine.__code__, token_name(engine)
 
-        Raises:
-            CannotInsert: PyTorch's function is not the one that we know.
-        """
-        engine = graph._engine_run_backward
-        if not isinstance(engine, FunctionType):
-            raise CannotInsert("it is no Python function")
-        before, after = self.before, self.after
-        if "nan-stop" in self._witness.mode.split(":"):
-            before, after = self.before_or_stop, self.after_or_stop
-        undo = insert_calls(engine, before=before, failed=self.failed, after=after, gave=self.gave)
-        self.code, self.token = engine.__code__, token_name(engine)
-        return undo
+    def _stopped(self, error: BaseException) -> None:
+        if isinstance(error, FloatingPointError):
+            raise error
+        self._witness.trouble(error)
 
     def before(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call begins: note it. What is given back lies in the frame of PyTorch's function until the call is over."""
-        try:
-            with self._witness.modes.left():
-                # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
-                # accumulate_grad=…): backward accumulates, grad does not.
-                kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
-                witness = self._witness
-                journal = witness.journal
+        with self._witness.modes.left():
+            # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
+            # accumulate_grad=…): backward accumulates, grad does not.
+            kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
+            witness = self._witness
+            journal = witness.journal
+            seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
+            stacks.another_call()
+            self._anomaly.again()
+            first = root_of(outputs[0]) if outputs else None
+            sequence, op, number = -1, "", -1
+            top: tuple[str, ...] = ()
+            if first is not None:
+                sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+                number = outputs[0].output_nr  # ``unbind``, or a Function that returns a tuple, has several
+                top = (op, *[type(n).__name__ for n, _ in first.next_functions])
+            early = journal.is_early(seen, top)
+            if early:
                 remember_modules()
-                seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
-                stacks.another_call()
-                self._anomaly.again()
-                first = root_of(outputs[0]) if outputs else None
-                sequence, op, number = -1, "", -1
-                top: tuple[str, ...] = ()
-                if first is not None:
-                    sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
-                    number = output_number(outputs[0])
-                    top = (op, *[type(n).__name__ for n, _ in first.next_functions])
-                early = journal.is_early(seen, top)
-                if early and witness.learned is not None:
+                if witness.learned is not None:
                     witness.learned.met()
-                leaves = reaches = None
-                if early or witness.looking:
-                    leaves = leaves_behind(roots_of_call(outputs))
-                if leaves is not None:
-                    journal.living.note(leaves.values())
-                    reaches = frozenset(leaves)
-                known = sequence if sequence < 1 << 62 else -1
-                how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
-                others = other_roots(outputs) if len(outputs) > 1 else ()
-                noted = journal.add(kind, seen, -1, (known, op, number, others, how, reaches))
-                audit = witness.audit
-                if audit is not None and leaves is not None:
-                    if kind == "backward":
-                        audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
-                    else:
-                        audit.asked(noted, outputs, leaves, args)
-                if audit is not None and not audit.asleep and kind == "backward":
-                    audit.began(noted, outputs)
-                witness.finite.root(outputs, noted[0])
-                if self._anomaly.wanted:
-                    self._anomaly.hide_ours(roots_of_call(outputs))
-                # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
-                # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
-                warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
-                # Lives as long as the call does, which holds the same tensors.
-                return [noted, outputs, args]
-        except Exception as e:
-            self._witness.trouble(e)
-            return None
+            leaves = reaches = None
+            if early or witness.looking:
+                leaves = leaves_behind(roots_of_call(outputs))
+            if leaves is not None:
+                journal.living.note(leaves.values())
+                reaches = frozenset(leaves)
+            known = sequence if sequence < 1 << 62 else -1
+            how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
+            others = other_roots(outputs) if len(outputs) > 1 else ()
+            noted = journal.add(kind, seen, -1, (known, op, number, others, how, reaches))
+            audit = witness.audit
+            if audit is not None and leaves is not None:
+                if kind == "backward":
+                    audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
+                else:
+                    audit.asked(noted, outputs, leaves, args)
+            if audit is not None and not audit.asleep and kind == "backward":
+                audit.began(noted, outputs)
+            witness.finite.root(outputs, noted[0])
+            if self._anomaly.wanted:
+                self._anomaly.hide_ours(roots_of_call(outputs))
+            # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
+            # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
+            warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+            # Lives as long as the call does, which holds the same tensors.
+            return [noted, outputs, args]
 
     def gave(self, call: Call | None, results: Any) -> Any:
         """A call has ended well, and this is what it gives back."""
         audit = self._witness.audit
         if audit is not None and audit.waits and call is not None:
-            try:
-                with self._witness.modes.left():
-                    audit.gave(noted_of(call), results)
-            except Exception as e:
-                self._witness.trouble(e)
+            with self._witness.modes.left():
+                audit.gave(call[0], results)
         return results
 
     def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -175,20 +225,17 @@ class EngineCalls:
         witness = self._witness
         failures = witness.failures
         try:
-            witness.journal.failed(noted_of(call))
+            witness.journal.failed(call[0])
             if not self._anomaly.wanted:
                 self._hints.put_back(error)
             trace = error.__traceback__  # begins in the frame that has caught it
             if trace is not None and came_through(trace.tb_next, self.code):
                 return  # an inner call (a custom Function's backward) has seen this very exception already
-            failures.last = noted_of(call)[0]
-            name = self._message.node
-            call.append(Glimpse(witness.torch, witness.switches, witness.journal.count, self.failing, name))
+            failures.last = call[0][0]
+            call.append(Glimpse(witness, self.failing, self._message.node))
             if is_ours(error) and failures.is_first(call, error):
                 # failed < the function of PyTorch's < who called it
                 failures.examine(call, error, _getframe(2), False)
-        except Exception as e:
-            witness.trouble(e)
         finally:
             self._message.forget()
             self.failing = None
@@ -216,62 +263,30 @@ _END = "Good luck!"
 """How the hint ends while anomaly mode is on (saved_variable.cpp, unpack)."""
 
 
-_LONGEST = 10.0
-"""Seconds that the error may take to be made; it takes a thousandth of one."""
-
-
 class Hints:
-    """Both endings of the message, asked of PyTorch itself at the first need: the words differ between versions."""
+    """Both endings of the message, asked of PyTorch itself: the words differ between versions."""
 
     def __init__(self, torch: Any, view: UsersView) -> None:
-        self._torch = torch
-        self._view = view
-        self._pair: tuple[str, str] | None = None
+        view.force(True)
+        self._ours = _hint(torch)
+        view.force(False)
+        self._theirs = _hint(torch)
+        view.resume()
 
     def put_back(self, error: BaseException) -> None:
         """Give the exception, and those behind it, the text that they have without us."""
         for e in chain_of(error):
-            args = e.args
-            if isinstance(e, RuntimeError) and len(args) == 1 and type(args[0]) is str and args[0].endswith(_END):
-                ours, theirs = self._pair or self._ask()
-                if ours and theirs and args[0].endswith(ours):
-                    e.args = (args[0].removesuffix(ours) + theirs,)
+            text = e.args[0] if isinstance(e, RuntimeError) and len(e.args) == 1 else None
+            if type(text) is str and text.endswith(_END) and self._ours and text.endswith(self._ours):
+                e.args = (text.removesuffix(self._ours) + self._theirs,)
 
-    def _ask(self) -> tuple[str, str]:
-        """Make the error twice, in a thread of its own.
 
-        There the program's grad mode, inference mode, function and dispatch modes and default device are not in force,
-        and the numbers of its nodes are not used up: all of these belong to a thread.
-        """
-        told = ["", ""]
-        ended = _thread.allocate_lock()
-        ended.acquire()
-
-        def ask() -> None:
-            try:
-                try:
-                    for place, on in enumerate((True, False)):
-                        self._view.force(on)
-                        told[place] = self._hint()
-                finally:
-                    self._view.resume()
-            finally:
-                ended.release()
-
-        try:
-            _thread.start_new_thread(ask, ())
-        except RuntimeError:
-            return "", ""  # Python is about to end
-        if not ended.acquire(timeout=_LONGEST):
-            return "", ""
-        self._pair = told[0], told[1]
-        return self._pair
-
-    def _hint(self) -> str:
-        x = self._torch.zeros(1, requires_grad=True).exp()
+def _hint(torch: Any) -> str:
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.zeros(1, requires_grad=True, device="cpu").exp()
         x.detach().add_(1)
         try:
             x.grad_fn._saved_result  # noqa: B018
         except RuntimeError as e:
             return str(e).partition(" instead. ")[2]
-        return ""
+    return ""

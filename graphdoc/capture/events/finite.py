@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.autopsy import Autopsy
-from graphdoc.capture.places.code_places import OURS
+from graphdoc.capture.places.code_places import OURS, entries_of
 from graphdoc.capture.places.frames import user_stack
 from graphdoc.capture.process.hooks import hook_in
 from graphdoc.capture.process.quiet import Unseen
@@ -81,7 +81,7 @@ class FiniteWatch:
         self.bad: deque[int] = deque(maxlen=REMEMBERED)
         self.undefined: deque[int] = deque(maxlen=REMEMBERED)
         """Those of them whose loss was nan."""
-        self.wanted = "nan-all" in witness.mode.split(":")
+        self.wanted = "nan-all" in witness.words
         """The user asks for the values of every operation (``--nan all``)."""
 
     def root(self, outputs: Any, index: int) -> None:
@@ -104,7 +104,7 @@ class FiniteWatch:
         except Exception:
             return  # without memory of its own: fake, sparse, wrapped by torch.func
         if -LIMIT < value < LIMIT:
-            if self.first >= 0 and self._witness.scaled():
+            if self.first >= 0 and self._witness.scaler.used:
                 self.first, self.settled = -1, True
             if self.first < 0:
                 self.before, self.good = self.good, index
@@ -150,22 +150,21 @@ class FiniteWatch:
     def found(self) -> bool:
         """Whether a look at the end is worth its while: something was not finite, or an exception ends the run."""
         witness = self._witness
-        return bool(self.wanted or self.bad or witness.frames or witness.starved()) or bool(self._parameters({}))
+        return bool(self.wanted or self.bad or witness.frames or witness.scaler.starved) or bool(self._parameters({}))
 
     def tell(self, evidence: Evidence) -> None:
         """Add what is wrong at the end of the run, if all that can still be seen is not finite.
 
         A program that met such a value and went on with finite ones has dealt with it, unless a step used what a loss
-        of nan gave. With a GradScaler only the
-        parameters count: a loss or gradient that overflows is its way to find the scale, unless it has left out every
-        step down to a scale that scales no more.
+        of nan gave. With a GradScaler only the parameters count: a loss or gradient that overflows is its way to find
+        the scale, unless it has left out every step down to a scale that scales no more.
         """
         witness = self._witness
         with Unseen(self._torch, witness.anomaly, None):
             autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
-            starved = witness.starved()
-            roots = [] if witness.scaled() and not starved else self._still_bad(autopsy)
+            starved = witness.scaler.starved
+            roots = [] if witness.scaler.used and not starved else self._still_bad(autopsy)
             stopped = witness.stopping is not None and witness.stopping.stopped
             if not (self.wanted or parameters or roots or values or starved or stopped):
                 return
@@ -184,11 +183,11 @@ class FiniteWatch:
             facts["all"] = True
         if self.settled:
             facts["settled"] = max(self.before, 0)
-        starved = self._witness.starved()
+        starved = self._witness.scaler.starved
         if starved is not None:
             facts["scaler"] = {**starved, "stack": user_stack(starved["stack"], self._witness.cwd)}
         if "scaler" not in evidence.extras:
-            self._witness.fill_scaler(evidence)
+            self._witness.scaler.fill(evidence)
         call = evidence.event(first)
         stack = call.stack if call is not None else []
         evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))
@@ -290,7 +289,7 @@ class Stopping:
             FloatingPointError: what it starts from is nan.
         """
         self._leaves = dict(leaves_behind(roots) or {})
-        if not self._witness.scaled() and any(self._is_nan(t) for t in outputs):
+        if not self._witness.scaler.used and any(self._is_nan(t) for t in outputs):
             self._stop("the loss of this backward call is nan")
 
     def after(self) -> None:
@@ -300,7 +299,7 @@ class Stopping:
             FloatingPointError: a gradient that it has left is nan.
         """
         leaves, self._leaves = self._leaves, {}
-        if not self._witness.scaled() and sys.exc_info()[0] is None:
+        if not self._witness.scaler.used and sys.exc_info()[0] is None:
             bad = sum(1 for leaf in leaves.values() if leaf.grad is not None and self._is_nan(leaf.grad))
             if bad:
                 self._stop(f"nan in the gradients of {bad} of {len(leaves)} parameters")
@@ -335,11 +334,7 @@ def _keep_out_of_traceback() -> Callable[[], None]:
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    entries = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(OURS):
-            entries.append(trace)
-        trace = trace.tb_next
-    for entry in reversed(entries):
-        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return trace
+    kept: TracebackType | None = None
+    for entry in [e for e in entries_of(trace) if not e.tb_frame.f_code.co_filename.startswith(OURS)][::-1]:
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept

@@ -7,6 +7,7 @@ import itertools
 import weakref
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
@@ -112,18 +113,16 @@ class Entry:
         return self.kind in ("step", "zero_grad") and self.optimizer in optimizers
 
 
+@dataclass(slots=True, eq=False)
 class Place:
     """Where events happen: two from the same expressions of the innermost frames are at the same place."""
 
-    __slots__ = ("first", "following", "kept", "latest", "occurrences")
-
-    def __init__(self) -> None:
-        self.occurrences = 0
-        self.kept = False
-        self.first: list[tuple[Noted, Place, int]] = []
-        self.latest: Noted | None = None
-        self.following: Place | None = None
-        """Where the event after the latest from here happened: a training loop goes round."""
+    occurrences: int = 0
+    kept: bool = False
+    first: list[tuple[Noted, Place, int]] = field(default_factory=list)
+    latest: Noted | None = None
+    following: Place | None = None
+    """Where the event after the latest from here happened: a training loop goes round."""
 
 
 class Seen:

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from graphdoc.capture.witness import Witness
     from graphdoc.evidence import Evidence
 
@@ -29,11 +28,19 @@ RENEWED = 3
 _WATCHED = ("unscale_", "step", "update")
 
 
-class ScalerCalls:
-    """Remembers (kind, stack, events of the journal before it, identity of the optimizer, of the scaler)."""
+Call = tuple[str, stacks.Stack, int, int, int]
+"""Kind, stack, events of the journal before it, identity of the optimizer, of the scaler."""
 
-    def __init__(self) -> None:
-        self.calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+
+class ScalerCalls:
+    """Remembers the latest calls."""
+
+    def __init__(self, witness: Witness) -> None:
+        """Watch the scaler's methods; where that cannot be, nothing is told."""
+        self._witness = witness
+        self.before_step: Callable[[Any], None] | None = None
+        """Called with the optimizer that a scaler is about to step, or to leave out."""
+        self.calls: deque[Call] = deque(maxlen=MOST_CALLS)
         self._scales = False
         self._waiting: dict[int, tuple[int, int]] = {}
         """By scaler: how many steps in a row it has left out, and how many steps were taken when that was counted."""
@@ -43,72 +50,48 @@ class ScalerCalls:
         self._born: dict[int, tuple[stacks.Stack, int]] = {}
         """Where each scaler was made that has stepped nothing yet, and how many steps were left out before."""
         self._vain = _Vain()
+        kind = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
+        calls = {name: partial(self._called, name) for name in _WATCHED}
+        for name, before in {"__init__": self._making, "scale": self._scaling, **calls}.items():
+            witness.watch(kind, name, f"{name} calls of scalers", before=before)
 
     @property
     def used(self) -> bool:
         """Whether there was any call, also one that has only scaled a loss so far."""
         return self._scales or bool(self.calls)
 
-    def watch(self, witness: Witness) -> list[Callable[[], None]]:
-        """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be, nothing is told."""
-        scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
-        undo: list[Callable[[], None]] = []
-        for kind in ("scale", *_WATCHED):
-            try:
-                before = self._noting(kind, witness) if kind in _WATCHED else self._scaling
-                undo.append(insert_calls(getattr(scaler, kind), before=before))
-            except (CannotInsert, AttributeError, TypeError):
-                break
-        try:
-            making: Any = getattr(scaler, "__init__", None)
-            undo.append(insert_calls(making, before=self._making(witness)))
-        except (CannotInsert, AttributeError, TypeError):
-            pass
-        return undo
-
-    def _making(self, witness: Witness) -> Callable[..., None]:
-        def before(*values: Any) -> None:
-            try:
-                self._waiting.pop(id(values[0]), None)  # of one that has ended, as are its calls
-                others = [c for c in self.calls if c[4] != id(values[0])]
-                self.calls.clear()
-                self.calls.extend(others)
-                if len(self._born) < MOST_CALLS:
-                    self._born[id(values[0])] = stacks.stack_here(3), self._vain.count
-            except Exception as e:
-                witness.trouble(e)
-
-        return before
+    def _making(self, scaler: Any, *_: Any) -> None:
+        self._waiting.pop(id(scaler), None)  # of one that has ended, as are its calls
+        others = [c for c in self.calls if c[4] != id(scaler)]
+        self.calls.clear()
+        self.calls.extend(others)
+        if len(self._born) < MOST_CALLS:
+            self._born[id(scaler)] = stacks.stack_here(3), self._vain.count
 
     def _scaling(self, scaler: Any, *_: Any) -> None:
         self._scales = self._scales or bool(getattr(scaler, "_enabled", True))
 
-    def _noting(self, kind: str, witness: Witness) -> Callable[..., None]:
-        def before(*values: Any) -> None:
-            if not getattr(values[0], "_enabled", True):
-                return  # it does nothing at all
-            # values: the scaler, then the optimizer (``update`` has a new scale there), args, kwargs
-            try:
-                optimizer = id(values[1]) if kind != "update" else 0
-                self.calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
-                if kind == "step" and witness.before_scaled_step is not None:
-                    witness.before_scaled_step(values[1])
-                if kind == "step":
-                    taken = witness.journal.steps
-                    self._vain.step(values[1], taken, self._born.pop(id(values[0]), None), self.calls[-1])
-                if kind == "update":
-                    self._count(values[0], witness)
-            except Exception as e:
-                witness.trouble(e)
+    def _called(self, kind: str, scaler: Any, optimizer: Any, *_: Any) -> None:
+        """``update`` has a new scale in the place of an optimizer."""
+        if not getattr(scaler, "_enabled", True):
+            return  # it does nothing at all
+        journal = self._witness.journal
+        which = id(optimizer) if kind != "update" else 0
+        self.calls.append((kind, stacks.stack_here(3), journal.count, which, id(scaler)))
+        if kind == "step":
+            if self.before_step is not None:
+                self.before_step(optimizer)
+            self._vain.step(optimizer, journal.steps, self._born.pop(id(scaler), None), self.calls[-1])
+        if kind == "update":
+            self._count(scaler)
 
-        return before
-
-    def _count(self, scaler: Any, witness: Witness) -> None:
+    def _count(self, scaler: Any) -> None:
         """An iteration of this scaler ends: has any optimizer stepped in it?
 
         Only a scale at which the gradients are as the loss gives them proves that no scale can help. It is read after
         many steps that were left out, and then each time: waiting for a GPU costs a program that trains nothing.
         """
+        witness = self._witness
         taken = witness.journal.steps
         skipped, before = self._waiting.get(id(scaler), (0, 0))
         skipped = skipped + 1 if taken == before else 0
@@ -123,35 +106,27 @@ class ScalerCalls:
                 since = self.starved["from"] if self.starved is not None else witness.journal.count
                 self.starved = {"skipped": skipped, "scale": scale, "from": since, "stack": step[1]}
 
-    def signs(self, cwd: str) -> list[Sign]:
+    def signs(self) -> list[Sign]:
         """``renewed-scaler``: no call of its step (``stack``, the latest of ``count``) has let an optimizer step, and
         ``facts["scalers"]`` have been made meanwhile, each in its turn, the latest at ``other``."""
         vain = self._vain
         if vain.count < STARVED or vain.scalers < RENEWED or vain.made is None or vain.latest is None:
             return []
-        stack, other = frames_of(vain.latest[1], cwd), frames_of(vain.made, cwd)
+        stack, other = (frames_of(raw, self._witness.cwd) for raw in (vain.latest[1], vain.made))
         sign = Sign("renewed-scaler", stack, other, event=vain.latest[2], count=vain.count)
         sign.facts = {"scalers": vain.scalers}
         return [sign]
 
-    def fill(self, evidence: Evidence, cwd: str) -> None:
-        """Tell the calls of the scaler that was called last, oldest first, in ``extras["scaler"]``."""
-        if not self.calls:
-            return
-        last = self.calls[-1]
-        same = [c for c in self.calls if c[4] == last[4] and c[3] in (0, last[3])]
-        evidence.extras["scaler"] = self._told(same, cwd)
-
-    def fill_ended(self, evidence: Evidence, cwd: str) -> None:
-        """Tell its latest calls, whatever optimizer they are for, of a run in which none was refused."""
-        if self.calls:
-            evidence.extras["scaler"] = self._told([c for c in self.calls if c[4] == self.calls[-1][4]], cwd)
-
-    def _told(self, calls: list[tuple[str, stacks.Stack, int, int, int]], cwd: str) -> list[dict[str, Any]]:
-        return [
-            {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
-            for kind, raw, index, _, _ in calls
-        ]
+    def fill(self, evidence: Evidence, refused: bool = False) -> None:
+        """Tell in ``extras["scaler"]`` the calls of the scaler that was called last, oldest first: for whatever
+        optimizer, unless one was ``refused``."""
+        last = self.calls[-1] if self.calls else None
+        told = [c for c in self.calls if last and c[4] == last[4] and (not refused or c[3] in (0, last[3]))]
+        if told:
+            evidence.extras["scaler"] = [
+                {"kind": kind, "stack": plain(frames_of(raw, self._witness.cwd)), "index": index}
+                for kind, raw, index, _, _ in told
+            ]
 
 
 class _Vain:
@@ -160,19 +135,13 @@ class _Vain:
     def __init__(self) -> None:
         self.count = self.scalers = 0
         self.made: stacks.Stack | None = None
-        self.latest: tuple[str, stacks.Stack, int, int, int] | None = None
+        self.latest: Call | None = None
         self._begun = -1
         """How many calls there had been when the latest scaler was made."""
         self._taken = -1
         self._versions: dict[int, int] = {}
 
-    def step(
-        self,
-        optimizer: Any,
-        taken: int,
-        made: tuple[stacks.Stack, int] | None,
-        call: tuple[str, stacks.Stack, int, int, int],
-    ) -> None:
+    def step(self, optimizer: Any, taken: int, made: tuple[stacks.Stack, int] | None, call: Call) -> None:
         """A scaler is about to step, while ``taken`` steps have been seen; ``made`` tells where and when, if this is
         the first of this scaler."""
         first = next((p for group in optimizer.param_groups for p in group["params"] if p.grad is not None), None)

@@ -35,22 +35,8 @@ from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Paramete
 UNKNOWN = -1
 """An optimizer of another maker, or one whose number of writes depends on the data (the line search of ``LBFGS``)."""
 
-_ONE_STEP = {
-    "ASGD": 2,
-    "Adadelta": 1,
-    "Adafactor": 1,
-    "Adagrad": 1,
-    "Adam": 1,
-    "AdamW": 1,
-    "Adamax": 1,
-    "Muon": 2,
-    "NAdam": 2,
-    "RAdam": 1,
-    "RMSprop": 1,
-    "Rprop": 1,
-    "SGD": 1,
-    "SparseAdam": 1,
-}
+_ONCE = "Adadelta Adafactor Adagrad Adam AdamW Adamax RAdam RMSprop Rprop SGD SparseAdam"
+_ONE_STEP = dict.fromkeys(_ONCE.split(), 1) | {"ASGD": 2, "Muon": 2, "NAdam": 2}
 _OF_MANY = {"ASGD": 1}
 """The same where one operation serves many tensors (``foreach``), as far as it differs."""
 _DECAYS = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adafactor"))
@@ -276,6 +262,8 @@ class Made:
 MOST_NODES = 300
 """Nodes told in the Evidence: those that matter, not the whole graph."""
 MOST_PER_KIND = 40
+_OF_EVENTS = "root", "root_op", "root_output", "retain_graph", "create_graph", "optimizer", "occurrence", "failed"
+"""What the journal says of an event in the words of the Evidence."""
 
 
 class Autopsy:
@@ -315,7 +303,8 @@ class Autopsy:
         """Marks nodes as stale that no version counter tells."""
         self.missed: Any = None
         """The input of a ``grad`` call that the graph does not lead to, where the failure is about one."""
-        self._numbers: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
+        """The ids of the nodes told so far, by their number in ``order``."""
 
     # -- parts that need no graph --------------------------------------------------------------------------------
 
@@ -364,23 +353,12 @@ class Autopsy:
 
     def _event(self, entry: Entry) -> Event:
         names = self.census.parameter_names
-        return Event(
-            entry.index,
-            entry.kind,
-            entry.sequence,
-            frames_of(entry.raw, self.cwd),
-            entry.root,
-            entry.root_op,
-            entry.retain_graph,
-            entry.create_graph,
-            entry.optimizer,
-            entry.occurrence,
-            sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else [],
-            entry.failed,
-            entry.root_output,
-            list(entry.other_roots),
-            self.which.get(entry.index, 0),
-        )
+        told = Event(entry.index, entry.kind, entry.sequence, frames_of(entry.raw, self.cwd))
+        for name in _OF_EVENTS:
+            setattr(told, name, getattr(entry, name))
+        told.reaches = sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else []
+        told.other_roots, told.number = list(entry.other_roots), self.which.get(entry.index, 0)
+        return told
 
     # -- the graph -----------------------------------------------------------------------------------------------
 
@@ -449,11 +427,6 @@ class Autopsy:
         """The numbers of the nodes that were of no use before the failing call."""
         return compress(range(len(self.dead)), self.dead)
 
-    @property
-    def numbers(self) -> dict[int, int]:
-        """The ids of the nodes told so far, by their number in ``order``."""
-        return self._numbers
-
     def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
             alike = [self.order[n] for n in self.made.alike]
@@ -469,12 +442,9 @@ class Autopsy:
         return max(hit, key=lambda f: f.sequence).number if hit else -1
 
     def names(self, bits: int) -> list[str]:
-        out = []
         names = self.census.parameter_names
-        for position, leaf in self.leaves.items():
-            if bits >> position & 1:
-                out.append(names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>")
-        return sorted(out)
+        told = (leaf for position, leaf in self.leaves.items() if bits >> position & 1)
+        return sorted(names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>" for leaf in told)
 
     def raw_stack(self, node: Any) -> list[Any]:
         kept = kept_in(node)
@@ -483,13 +453,13 @@ class Autopsy:
 
     def tell(self, evidence: Evidence, number: int) -> int:
         """Put a node into the Evidence (once) and return its id."""
-        ident = self._numbers.get(number)
+        ident = self.numbers.get(number)
         if ident is not None:
             return ident
         found = self.order[number]
         if len(evidence.nodes) >= MOST_NODES:
             return -1
-        ident = self._numbers[number] = len(evidence.nodes)
+        ident = self.numbers[number] = len(evidence.nodes)
         state = "released" if self.dead[number] and found.released else "stale" if found.stale else "live"
         evidence.nodes.append(self.describe_node(found.node, ident, state))
         return ident
@@ -504,13 +474,9 @@ class Autopsy:
             sequence,
             outside_compiled(op, frames_of(self.raw_stack(node), self.cwd)),
             state,
-            self.epoch(sequence),
             self.iteration(sequence),
-            self.output_shape(node),
+            list(walk.output_shape(node) or ()),
         )
-
-    def output_shape(self, node: Any) -> list[int]:
-        return list(walk.output_shape(node) or ())
 
     def iteration(self, sequence: int) -> int:
         """How many calls from the place of the failing one had been made before a node with this number was.
@@ -524,7 +490,3 @@ class Autopsy:
         following = self.same_place[len(earlier)] if len(earlier) < len(self.same_place) else None
         known = following is None or following.occurrence == last.occurrence + 1
         return last.occurrence + 1 if known else -1
-
-    def epoch(self, sequence: int) -> int:
-        """How many backward calls had been made before a node with this number was."""
-        return sum(1 for e in self.entries if e.kind in ("backward", "grad") and e.sequence <= sequence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.graph.walk import NO_SEQUENCE, Above, Graph
@@ -220,9 +221,4 @@ class GivenOut:
 
 def _shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """How many outermost calls two nodes have in common."""
-    number = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        number += 1
-    return number
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -27,15 +27,13 @@ _MARKS = "torch.autograd.function"
 """The module of once_differentiable."""
 
 
-def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
+def fill(evidence: Evidence, autopsy: Autopsy) -> None:
     """Tell the classes in ``extras["functions"]`` and add the files in which their backwards are written.
 
     The graph of the failing call is looked at, and that of the tensors that the frames hold: a gradient that was made
     by a backward without history has no edge to the Function that made it. The node of such a class is itself its
     ``ctx`` (torch.autograd.function.FunctionMeta), so that it knows which inputs need gradients.
     """
-    if not any(r is not None for r in roots):
-        return
     told: dict[type, dict[str, Any]] = {}
     nodes = (*autopsy.order.nodes, *_nodes_behind(autopsy))
     classes = {cls for cls in set(map(type, nodes)) if isinstance(getattr(cls, "_forward_cls", None), type)}
@@ -51,10 +49,8 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
         count_inputs(known, node)
     for cls in subclasses(autopsy.torch.autograd.Function):
         # The gradient of a marked backward leads nowhere, so that its node may be in no graph that is still there.
-        marked = (
-            _describe(cls, None, evidence, autopsy) if cls not in told and len(told) < MOST and _once(cls) else None
-        )
-        if marked is not None:
+        wanted = cls not in told and len(told) < MOST and _once(cls)
+        if wanted and (marked := _describe(cls, None, evidence, autopsy)) is not None:
             told[cls] = marked
     if told:
         evidence.extras["functions"] = list(told.values())
@@ -68,13 +64,7 @@ def _nodes_behind(autopsy: Autopsy) -> set[Any]:
 
 def subclasses(cls: type) -> list[type]:
     """The classes that are made from this one."""
-    found: list[type] = []
-    todo = [cls]
-    while todo:
-        own: list[type] = todo.pop().__subclasses__()
-        found += own
-        todo += own
-    return found
+    return list(walk.reached(cls.__subclasses__(), type.__subclasses__))
 
 
 def _once(cls: type) -> bool:

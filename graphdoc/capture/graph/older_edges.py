@@ -44,22 +44,13 @@ def weight_of(order: Graph, upper: Above, bits: list[int], consumer: int, shared
     """
     if not any(bits[n] & ~shared for n in order.leaves):
         return ""
-    seen = {consumer}
-    todo = [consumer]
     how = "alone"
-    while todo:
-        n = todo.pop()
-        if bits[n] & ~shared:
-            beside = [bits[m] for m in order.following(n) if bits[m] & ~shared]
-            if order.op(n) != _PRODUCT:
-                return ""
-            how = "beside" if any(b & shared for b in beside) else how
-            continue
-        if not upper[n]:
+    for n in walk.reached([consumer], lambda n: () if bits[n] & ~shared else upper[n]):
+        if bits[n] & ~shared and order.op(n) == _PRODUCT:
+            beside = any(bits[m] & shared for m in order.following(n) if bits[m] & ~shared)
+            how = "beside" if beside else how
+        elif bits[n] & ~shared or not upper[n]:
             return ""
-        new = set(upper[n]) - seen
-        seen |= new
-        todo += new
     return how
 
 
@@ -95,7 +86,7 @@ class OutputHolders:
         out = [h for tensor in own for h in census.holders(id(tensor), True, cwd, passing=False)]
         if not out:
             out = self._made_alike(node, taken)
-        out.sort(key=_plainness)
+        out.sort(key=lambda holder: (len(holder.steps), len(holder.path)))
         return out[:MOST_HOLDERS]
 
     def renewed(self, node: Any, holders: list[Holder], mark: int) -> bool:
@@ -134,22 +125,11 @@ class OutputHolders:
         return list(known)
 
 
-def _plainness(holder: Holder) -> tuple[int, int]:
-    return len(holder.steps), len(holder.path)
-
-
 # Values of an older graph that a loss only compares with what it computes anew from the same parameters.
 
 COMPARING = (
-    "SubBackward",
-    "RsubBackward",
-    "DivBackward",
-    "MseLoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HuberLoss",
-    "KlDivBackward",
-    "BinaryCrossEntropy",
+    *("SubBackward", "RsubBackward", "DivBackward", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss"),
+    *("KlDivBackward", "BinaryCrossEntropy"),
 )
 """Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
 _RATIO = ("KlDivBackward", "BinaryCrossEntropy")
@@ -252,15 +232,10 @@ def _compared(
 
 def _turned(order: Graph, upper: Above, start: int) -> str:
     """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
-    todo, seen = [start], {start}
-    while todo:
-        for n in upper[todo.pop()]:
-            op, taken = order.op(n), order.following(n)
-            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
-                return op
-            if op.startswith(_PASSES) and n not in seen:
-                seen.add(n)
-                todo.append(n)
+    for n in walk.reached(upper[start], lambda n: upper[n] if order.op(n).startswith(_PASSES) else ()):
+        op, taken = order.op(n), order.following(n)
+        if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
+            return op
     return ""
 
 
@@ -386,7 +361,7 @@ class OlderEdges:
             evidence.held_tensors.append(told)
 
     def _carried(self, node: Any, taken_by: Any = None) -> Tensor:
-        told = Tensor("activation", "", self.seen.output_shape(node))
+        told = Tensor("activation", "", list(walk.output_shape(node) or ()))
         told.holders = self._holders.of(node, taken_by)
         if told.holders:
             told.name = told.holders[0].told
@@ -459,17 +434,11 @@ class OlderEdges:
         return came[0] if came else None
 
     def _freed_below(self, number: int, freed_by: array[int], calls: list[Entry | None]) -> int:
-        seen, todo = {number}, [number]
-        while todo:
-            n = todo.pop()
-            if freed_by[n] >= 0:
-                e = calls[freed_by[n]]
-                return e.index if e is not None else -1
-            for m in self.seen.order.following(n):
-                if m not in seen and self.seen.touched[m]:
-                    seen.add(m)
-                    todo.append(m)
-        return -1
+        """The event that freed what lies nearest at or below a node; -1: not known."""
+        following, touched = self.seen.order.following, self.seen.touched
+        below = walk.reached([number], lambda n: [m for m in following(n) if touched[m]])
+        call = next((calls[freed_by[n]] for n in below if freed_by[n] >= 0), None)
+        return call.index if call is not None else -1
 
     def _crossing(self, freed_by: array[int], calls: list[Entry | None]) -> list[tuple[int, int]]:
         """Edges from a node made after the call that freed what lies below to one made before that call."""
@@ -504,19 +473,15 @@ class OlderEdges:
                 one_node = order.nodes[0] is root
                 same = one_node and (e.root_output, e.other_roots) == (entry.root_output, entry.other_roots)
                 told = {"event": e.index, "exact": True, "same_root": same}
-                if one_node and not same:
-                    return self._taken_by_root(), told
+                if one_node and not same:  # that call has started from another output of the root's node
+                    taken = sorted(set(order.following(0)))
+                    return [(0, m) for m in taken if self.seen.touched[m]] or [(0, m) for m in taken], told
                 break
             used = set()
         if not used:
             used = set(self.seen.dead_ones())
         out = {(n, m) for n, m in zip(order.sources, order.targets, strict=True) if m in used and n not in used}
         return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
-
-    def _taken_by_root(self) -> list[tuple[int, int]]:
-        """The edges out of the root, where an earlier call has started from another output of its node."""
-        following = sorted(set(self.seen.order.following(0)))
-        return [(0, m) for m in following if self.seen.touched[m]] or [(0, m) for m in following]
 
     def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
         """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""
@@ -548,25 +513,12 @@ class OlderEdges:
                 )
 
     def _live_root(self, entry: Entry) -> Any:
-        for tensor in self.seen.census.tensors.values():
-            node = grad_fn_of(tensor)
-            if node is not None and entry.root >= 0 and node._sequence_nr() == entry.root:
-                return node
-        return None
+        made = (grad_fn_of(t) for t in self.seen.census.tensors.values()) if entry.root >= 0 else ()
+        return next((node for node in made if node is not None and node._sequence_nr() == entry.root), None)
 
     def _reach_without(self, blocked: Callable[[int, int], bool]) -> int:
         """The leaves that the root reaches without crossing the edges of which this holds."""
         order = self.seen.order
-        seen = bytearray(len(order))
-        todo = [0]
-        value = 0
-        position = {id(leaf): p for p, leaf in self.seen.leaves.items()}
-        while todo:
-            n = todo.pop()
-            if n in order.leaves:
-                value |= 1 << position[id(order.leaves[n])]
-            for m in order.following(n):
-                if not seen[m] and not blocked(n, m):
-                    seen[m] = 1
-                    todo.append(m)
-        return value
+        met = walk.reached([0], lambda n: [m for m in order.following(n) if not blocked(n, m)])
+        leaves = {id(order.leaves[n]) for n in met if n in order.leaves}
+        return sum(1 << p for p, leaf in self.seen.leaves.items() if id(leaf) in leaves)

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.graph import walk
+from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.frames import frames_of
 
 if TYPE_CHECKING:
@@ -46,13 +47,12 @@ def fill(evidence: Evidence, autopsy: Autopsy) -> None:
 def _checked(trace: TracebackType | None) -> dict[str, Any] | None:
     """The local names of the check that refused, or None where the exception is another one."""
     found: dict[str, Any] | None = None
-    while trace is not None:
-        code = trace.tb_frame.f_code
+    for entry in entries_of(trace):
+        code = entry.tb_frame.f_code
         if code.co_name == "add_param_group" and code.co_filename == sys.modules["torch.optim.optimizer"].__file__:
-            values = trace.tb_frame.f_locals
+            values = entry.tb_frame.f_locals
             tensor = values.get("param")
             found = dict(values) if getattr(tensor, "grad_fn", None) is not None else None
-        trace = trace.tb_next
     return found
 
 

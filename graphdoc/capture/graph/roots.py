@@ -14,17 +14,12 @@ def root_of(output: Any) -> Any:
     return output.node if isinstance(output, GradientEdge) else grad_fn_of(output)
 
 
-def output_number(output: Any) -> int:
-    """Which output of its node it is: ``unbind``, or a Function that returns a tuple, has several."""
-    return int(output.output_nr)
-
-
 def other_roots(outputs: Any) -> tuple[int, ...]:
     """All roots but the first: the sequence number of each node and which of its outputs, one after the other."""
     found: list[int] = []
     for output in outputs[1:]:
         node = root_of(output)
-        found += (node._sequence_nr(), output_number(output)) if node is not None else (-1, -1)
+        found += (node._sequence_nr(), output.output_nr) if node is not None else (-1, -1)
     return tuple(found)
 
 

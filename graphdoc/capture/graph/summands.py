@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import Record, records_behind
-from graphdoc.capture.graph.walk import DEEP, nodes_behind, output_shape
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, output_shape, reached
 from graphdoc.capture.second_run.cuts import is_draw
 
 if TYPE_CHECKING:
@@ -95,18 +95,9 @@ def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     top = set(top_of([root])) if cut else set()
     found = {(n, m) for n, m in cut if order.nodes[n] in top and order.nodes[m] in summands(order.nodes[n])}
     for start in order.numbers_of(terms_of([root])).values() if cut else ():
-        todo, seen = [start] if start else [], {start}
-        met: set[tuple[int, int]] = set()
-        while todo:
-            n = todo.pop()
-            if n in order.leaves:
-                met.clear()
-                break
-            met |= {(n, m) for m in order.following(n) if (n, m) in cut}
-            below = {m for m in order.following(n) if (n, m) not in cut} - seen
-            seen |= below
-            todo += below
-        found |= met
+        below = list(reached([start], lambda n: [m for m in order.following(n) if (n, m) not in cut]))
+        if start and order.leaves.keys().isdisjoint(below):
+            found |= {(n, m) for n in below for m in order.following(n) if (n, m) in cut}
     return found
 
 

@@ -107,33 +107,13 @@ class Found:
         self._graph = graph
         self.number = number
 
-    @property
-    def node(self) -> Any:
-        return self._graph.nodes[self.number]
-
-    @property
-    def sequence(self) -> int:
-        return self._graph.sequences[self.number]
-
-    @property
-    def following(self) -> array[int]:
-        return self._graph.following(self.number)
-
-    @property
-    def leaf(self) -> Any:
-        return self._graph.leaves.get(self.number)
-
-    @property
-    def released(self) -> bool:
-        return bool(self._graph.released[self.number])
-
-    @property
-    def stale(self) -> list[tuple[str, int, int]]:
-        return self._graph.stale.get(self.number, [])
-
-    @property
-    def op(self) -> str:
-        return self._graph.op(self.number)
+    node: Any = property(lambda self: self._graph.nodes[self.number])
+    sequence: Any = property(lambda self: self._graph.sequences[self.number])
+    following: Any = property(lambda self: self._graph.following(self.number))
+    leaf: Any = property(lambda self: self._graph.leaves.get(self.number))
+    released: Any = property(lambda self: bool(self._graph.released[self.number]))
+    stale: Any = property(lambda self: self._graph.stale.get(self.number, []))
+    op: Any = property(lambda self: self._graph.op(self.number))
 
 
 NO_SEQUENCE = 1 << 62

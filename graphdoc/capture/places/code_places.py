@@ -10,8 +10,9 @@ import re
 import site
 import sys
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import replace
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Protocol
 
 from graphdoc.evidence import Frame
@@ -53,11 +54,6 @@ def _library_folders() -> tuple[str, ...]:
 _folders: tuple[str, ...] = ()
 
 
-def _is_command(name: str) -> bool:
-    """Whether an installer put this script beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix."""
-    return not name.endswith(".py") and os.path.dirname(os.path.abspath(name)) == sysconfig.get_path("scripts")
-
-
 def is_user_file(name: str) -> bool:
     """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
     global _folders
@@ -65,11 +61,13 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
+        full = os.path.abspath(name)
         known = bool(name_of(name)) or not (
             name.startswith(("<", *_folders))
-            or os.path.abspath(name).startswith(_folders)
+            or full.startswith(_folders)
             or installed_below(name) is not None
-            or _is_command(name)
+            # An installer puts scripts beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix.
+            or (not name.endswith(".py") and os.path.dirname(full) == sysconfig.get_path("scripts"))
         )
         _user[name] = known
     return known
@@ -122,6 +120,20 @@ def forward_of(module: Any) -> CodeType | None:
 def begins_at(code: CodeType, cwd: str) -> dict[str, Any]:
     """The first line of code, as a place that the document names."""
     return {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A function that runs, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def entries_of(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """The entries of a traceback, outermost first."""
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 def function_of(code: CodeType) -> str:

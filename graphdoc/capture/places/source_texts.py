@@ -17,7 +17,7 @@ import types
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphdoc.capture.places.code_places import is_user_file, shown_file, users_modules
+from graphdoc.capture.places.code_places import entries_of, is_user_file, shown_file, users_modules
 from graphdoc.evidence import Evidence
 from graphdoc.sourcetext import decode, digest
 
@@ -57,7 +57,7 @@ def remember_script() -> None:
 
 
 def remember_modules() -> None:
-    """Called before a backward: hold the user's modules; only the first call does anything."""
+    """Called before the first backward calls: hold the user's modules; only the first time does anything."""
     if _finished:
         return
     _finished.append(True)
@@ -198,10 +198,7 @@ def _on_stacks() -> list[CodeType]:
     others = [frame for ident, frame in sys._current_frames().items() if ident != threading.get_ident()]
     tops: list[FrameType | None] = [sys._getframe(1), *others]
     for error in (sys.exc_info()[1], getattr(sys, "last_value", None)):
-        trace = getattr(error, "__traceback__", None)
-        while trace is not None:
-            tops.append(trace.tb_frame)
-            trace = trace.tb_next
+        tops += [entry.tb_frame for entry in entries_of(getattr(error, "__traceback__", None))]
     codes: dict[int, CodeType] = {}
     seen: set[FrameType] = set()
     for top in tops:

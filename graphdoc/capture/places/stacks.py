@@ -22,7 +22,7 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.capture.places.code_places import OURS, position
+from graphdoc.capture.places.code_places import OURS, entries_of, outwards, position
 from graphdoc.capture.process.hooks import look_alike
 
 RawStack = list[Any]
@@ -79,16 +79,11 @@ class Stack:
         return _lines(self.raw)
 
 
-class _Passed:
+def _passed(*_: Any) -> None:
     """Left in a frame that was walked through once; only when that happens again are its callers remembered."""
 
-    __slots__ = ()
 
-    def __call__(self, *_: Any) -> None:
-        return None
-
-
-_PASSED = _Passed()
+_PASSED: Any = _passed
 
 
 def format_stack() -> Stack:
@@ -291,20 +286,14 @@ def _walk_on(frame: FrameType, stack: Stack, free: bool, markable: bool) -> Stac
 
 def forget_here() -> None:
     """Take our marks out of the frames that are running now, when observation ends before the program does."""
-    frame: FrameType | None = _getframe(1)
-    while frame is not None:
-        if isinstance(frame.f_trace, Stack | _Passed):
+    for frame in outwards(_getframe(1)):
+        if frame.f_trace is _PASSED or isinstance(frame.f_trace, Stack):
             frame.f_trace = None
-        frame = frame.f_back
 
 
 def stack_of_traceback(tb: TracebackType | None) -> RawStack:
     """A traceback in the same form (innermost first)."""
-    pairs = []
-    while tb is not None:
-        pairs.append((tb.tb_frame.f_code, tb.tb_lasti))
-        tb = tb.tb_next
-    return [x for pair in reversed(pairs) for x in pair]
+    return [x for entry in [*entries_of(tb)][::-1] for x in (entry.tb_frame.f_code, entry.tb_lasti)]
 
 
 def _lines(raw: RawStack) -> list[str]:

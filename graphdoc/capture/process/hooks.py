@@ -27,6 +27,23 @@ def hook_in(module: Any, name: str, hook: Callable[..., Any]) -> Callable[[], No
     return undo
 
 
+def look_before(
+    module: Any, name: str, look: Callable[..., Any], trouble: Callable[[Exception], Any] = bool
+) -> Callable[[], None]:
+    """Let ``look`` be told of what Python tells its hook ``module.name`` first; returns what undoes it."""
+    told = getattr(module, name)
+
+    def hook(*args: Any) -> None:
+        try:
+            look(*args)
+        except Exception as e:
+            trouble(e)
+        finally:
+            told(*args)
+
+    return hook_in(module, name, hook)
+
+
 def stand_before_engine(torch: Any, run: Callable[..., Any]) -> None:
     """Let ``run(engine, outputs, args, kwargs)`` take the place of each call into the engine, for good: in runs that
     graphdoc starts by itself."""

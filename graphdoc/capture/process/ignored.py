@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.process.hooks import hook_in
+from graphdoc.capture.process.hooks import look_before
 from graphdoc.capture.process.marks import leave, process_name
 from graphdoc.capture.process.ours import is_ours
 
@@ -22,18 +22,12 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
     Those that come out of the engine have been examined by then; of others only a RuntimeError is looked at, which
     is what PyTorch raises, and only where nothing else has failed.
     """
-    told = sys.unraisablehook
 
-    def hook(args: Any) -> None:
-        try:
-            if isinstance(args.exc_value, Exception):
-                witness.ignore(args.exc_value, _where(args.object, str(args.err_msg)))
-        except Exception as e:
-            witness.trouble(e)
-        finally:
-            told(args)
+    def look(args: Any) -> None:
+        if isinstance(args.exc_value, Exception):
+            witness.ignore(args.exc_value, _where(args.object, str(args.err_msg)))
 
-    return hook_in(sys, "unraisablehook", hook)
+    return look_before(sys, "unraisablehook", look, witness.trouble)
 
 
 def mark_late(out: str) -> None:
@@ -42,18 +36,8 @@ def mark_late(out: str) -> None:
     Modules lose what they hold meanwhile and nothing can be imported (Python/pylifecycle.c, ``finalize_modules``), so
     nothing is examined, and what is needed is bound here.
     """
-    told, ours, mark = sys.unraisablehook, is_ours, leave
-
-    def hook(args: Any) -> None:
-        try:
-            if ours(args.exc_value):
-                mark(out, "late")
-        except Exception:
-            pass  # what the check needs is gone as well
-        finally:
-            told(args)
-
-    sys.unraisablehook = hook
+    ours, mark = is_ours, leave
+    look_before(sys, "unraisablehook", lambda args: ours(args.exc_value) and mark(out, "late"))
 
 
 def _where(found: Any, message: str) -> str:

@@ -30,40 +30,47 @@ def insert_calls(
     failed: Callable[[Any, BaseException], Any] | None = None,
     after: Callable[[Any], Any] | None = None,
     gave: Callable[[Any, Any], Any] | None = None,
+    trouble: Callable[[Exception], Any] = bool,
 ) -> Callable[[], None]:
     """Add callbacks to ``function`` and return a function that undoes it.
 
     Args:
         before: called with the positional-parameter values, ``args`` and ``kwargs`` of the call; returns a token.
         failed: called with the token and the exception, before the exception goes on its way unchanged.
-        after: called with the token when the call ends, either way. Given together with ``failed``, or neither.
+        after: called with the token when the call ends, either way.
         gave: called with the token and what the function is about to return; gives that back.
+        trouble: told of what one of these raises; the call goes on without it.
 
-    The callbacks must not raise. Where Python's recursion limit leaves no room for one, the call goes on without it and
-    the token is None. So it does in what torch.compile traces: there the callbacks are left out, without a graph break.
+    Where Python's recursion limit leaves no room for one, the call goes on without it as well, and the token is None.
+    So it does in what torch.compile traces: there the callbacks are left out, without a graph break.
 
     Raises:
         CannotInsert: nothing was changed.
     """
     old = function.__code__
-    how = failed is not None, gave is not None
+    how = any((failed, after, gave)), gave is not None
     known = _rewritten.get((id(old), *how))
     new_code = known[1] if known is not None else _new_code(function, *how)
     _rewritten[(id(old), *how)] = old, new_code
     key = _key(function)
     scope = function.__globals__
-    scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
-    scope[key + "_gave"] = gave
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    scope[key + "_traced"] = getattr(compiler, "is_dynamo_compiling", bool)
+    traced = getattr(compiler, "is_dynamo_compiling", bool)
+    given = {"before": before, "failed": failed or _nothing, "after": after or _nothing, "gave": gave}
+    named = {f"{key}_{end}": f for end, f in (given | {"trouble": trouble, "traced": traced}).items()}
+    scope.update(named)
     function.__code__ = new_code
 
     def undo() -> None:
         function.__code__ = old
-        for end in ("_before", "_failed", "_after", "_gave", "_traced"):
-            scope.pop(key + end, None)
+        for name in named:
+            scope.pop(name, None)
 
     return undo
+
+
+def _nothing(*_: Any) -> None:
+    pass
 
 
 _rewritten: dict[tuple[int, bool, bool], tuple[CodeType, CodeType]] = {}
@@ -114,8 +121,18 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, guarding: bool
     def call(end: str, args: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(key + end, ast.Load()), args, [])
 
-    def inserted(statement: ast.stmt, otherwise: ast.stmt | None = None) -> ast.Try:
-        return _if_there_is_room(call("_traced", []), statement, otherwise)
+    def inserted(statement: ast.stmt, *instead: ast.stmt) -> ast.Try:
+        """A call of ours, which may raise; the program may be so close to the limit that it cannot be made, or ended.
+
+        Dynamo knows that ``traced`` is true while it traces, and never sees the call.
+        """
+        raised = key + "_raised"
+        told = ast.Expr(call("_trouble", [ast.Name(raised, ast.Load())]))
+        spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [ast.Pass()])
+        spoilt = ast.ExceptHandler(
+            ast.Name("Exception", ast.Load()), raised, [*instead, ast.Try([told], [spent], [], [])]
+        )
+        return ast.Try([ast.If(call("_traced", []), [*instead, ast.Pass()], [statement])], [spoilt], [], [])
 
     documented = ast.get_docstring(definition, clean=False) is not None
     head, body = (definition.body[:1], definition.body[1:]) if documented else ([], definition.body)
@@ -159,16 +176,6 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, guarding: bool
     if code.co_firstlineno != function.__code__.co_firstlineno:
         raise CannotInsert(f"{function.__qualname__} was changed on disk")
     return code.replace(co_qualname=function.__code__.co_qualname)
-
-
-def _if_there_is_room(traced: ast.expr, statement: ast.stmt, otherwise: ast.stmt | None) -> ast.Try:
-    """A call of ours; the program may be that close to the limit that it cannot be made, or cannot end.
-
-    Dynamo knows that ``traced`` is true while it traces, and never sees the call.
-    """
-    instead = otherwise or ast.Pass()
-    spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [instead])
-    return ast.Try([ast.If(traced, [instead], [statement])], [spent], [], [])
 
 
 class _Giving(ast.NodeTransformer):

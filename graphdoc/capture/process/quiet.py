@@ -14,7 +14,7 @@ from typing import Any
 
 from graphdoc.capture.graph.walk import DEEP, NO_SEQUENCE, nodes_behind
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import is_user_file
+from graphdoc.capture.places.code_places import is_user_file, outwards
 from graphdoc.capture.process.hooks import look_alike
 
 _EVERYTHING = ("ignore", None, Warning, None, 0)
@@ -70,12 +70,11 @@ def forget_locals(frame: FrameType | None) -> None:
     Not one that the program itself holds, because it has called ``locals()``. From Python 3.13 there is no copy
     (PEP 667); a module's or class body's ``f_locals`` are its real names at all times.
     """
-    while frame is not None and sys.version_info < (3, 13):
-        if frame.f_code.co_flags & CO_OPTIMIZED and is_user_file(frame.f_code.co_filename):
-            values = frame.f_locals
+    for outer in outwards(frame) if sys.version_info < (3, 13) else ():
+        if outer.f_code.co_flags & CO_OPTIMIZED and is_user_file(outer.f_code.co_filename):
+            values = outer.f_locals
             if sys.getrefcount(values) <= _OWN_REFERENCES:
                 values.clear()
-        frame = frame.f_back
 
 
 _OWN_REFERENCES = 3
@@ -89,7 +88,7 @@ MOST_SPANS = 50
 
 
 class UsersView:
-    """Keeps what the user asked for and what is really set apart.
+    """Keeps what the user asked for and what is really set apart; switches anomaly mode on without the user seeing it.
 
     ``wanted`` is the user's own setting; ``torch.is_anomaly_enabled()`` and ``torch.autograd.detect_anomaly`` read it.
     """
@@ -117,17 +116,8 @@ class UsersView:
         def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             self._users_set(enabled, check_nan)
 
-        def is_anomaly_enabled() -> bool:
-            return self.wanted
-
-        def is_anomaly_check_nan_enabled() -> bool:
-            return self.check_nan
-
-        self._put(
-            look_alike(set_anomaly_enabled, self._set),
-            look_alike(is_anomaly_enabled, self._is),
-            look_alike(is_anomaly_check_nan_enabled, self._is_check),
-        )
+        ours: tuple[Any, ...] = set_anomaly_enabled, lambda: self.wanted, lambda: self.check_nan
+        self._put(*map(look_alike, ours, (self._set, self._is, self._is_check)))
 
     def _put(self, *functions: Any) -> None:
         for place in (self._torch, self._torch._C):
@@ -196,8 +186,3 @@ class UsersView:
         stacks.give_way[0] = bool
         self._put(self._set, self._is, self._is_check)
         self._set(self.wanted, self.check_nan)
-
-
-def keep_users_view(torch: Any) -> UsersView:
-    """Switch anomaly mode on for us without the user seeing it."""
-    return UsersView(torch)

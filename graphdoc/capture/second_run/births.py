@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, wraps
+from dataclasses import dataclass, field
+from functools import wraps
 from itertools import compress
 from math import isfinite
 from typing import Any
@@ -22,21 +23,23 @@ from graphdoc.capture.tensors.number_facts import describe, is_finite, local_of,
 # What is remembered of one operation whose result was not finite.
 
 
+@dataclass(slots=True, eq=False)
 class Record:
     """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
     process), constant or empty."""
 
-    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
-
-    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
-        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
-        self.parents: list[Record] = []
-        self.node = ""
-        self.made: Any = None
-        self.step = False
-        self.facts: dict[str, Any] = {}
-        self.spared: set[tuple[int, int]] = set()
-        """Choices that left out none of the bad elements: the stack of each and its input."""
+    number: int
+    kind: str
+    func: str
+    raw: Any
+    shows: str
+    parents: list[Record] = field(default_factory=list)
+    node: str = ""
+    made: Any = None
+    step: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    spared: set[tuple[int, int]] = field(default_factory=set)
+    """Choices that left out none of the bad elements: the stack of each and its input."""
 
 
 # Which elements a ``where`` or a fill left out, told by its own backward: it sends zero to those.
@@ -173,36 +176,26 @@ PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _LOADING = ("from_numpy", "tensor", "as_tensor", "frombuffer")
 
 
-class Loading:
-    """``places`` are the stacks by memory, ``most`` of them; ``trouble`` is told of an exception of our own."""
+def watch_loading(places: dict[int, Any], most: int, trouble: Callable[[BaseException], None]) -> Callable[[], None]:
+    """Keep in ``places``, by their memory, where at most so many of them were made; returns what undoes it."""
+    theirs = {name: getattr(torch, name) for name in _LOADING}
 
-    def __init__(self, trouble: Callable[[BaseException], None], most: int) -> None:
-        self.places: dict[int, tuple[Any, StorageWeakRef]] = {}
-        self._trouble, self._most = trouble, most
-
-    def watch(self) -> list[Callable[[], None]]:
-        """Begin; returns what undoes it."""
-        undo: list[Callable[[], None]] = []
-        for name in _LOADING:
-            function = getattr(torch, name)
-            setattr(torch, name, self._noting(function))
-            undo.append(partial(setattr, torch, name, function))
-        return undo
-
-    def _noting(self, function: Any) -> Any:
+    def noting(function: Any) -> Any:
         @wraps(function)
         def made(*args: Any, **kwargs: Any) -> Any:
             out = function(*args, **kwargs)
             try:
-                few = len(self.places) < self._most and type(out) in PLAIN
-                if few and looked_at(out) and not is_finite(torch, out):
+                if len(places) < most and type(out) in PLAIN and looked_at(out) and not is_finite(torch, out):
                     alive = StorageWeakRef(out.untyped_storage())  # type: ignore[no-untyped-call]
-                    self.places[home_of(out)] = stacks.stack_here(2), alive
+                    places[home_of(out)] = stacks.stack_here(2), alive
             except Exception as e:
-                self._trouble(e)
+                trouble(e)
             return out
 
         return made
+
+    vars(torch).update({name: noting(function) for name, function in theirs.items()})
+    return lambda: vars(torch).update(theirs)
 
 
 # Where values that are not finite are born: every operation's result is looked at, forward and backward. Part of a
@@ -248,7 +241,7 @@ class Births(TorchDispatchMode):
         the number, and with it the makers, of one that is gone."""
         self._unwritten: set[int] = set()
         """Memory that PyTorch's own code has taken and not written yet; by chance that is nan."""
-        self.loading = Loading(trouble, MOST_BIRTHS)
+        self.loaded: dict[int, Any] = {}
         self._left_out = LeftOut()
         self.records: list[Record] = []
         self.stepping = False
@@ -358,8 +351,8 @@ class Births(TorchDispatchMode):
                 kind = "unwritten" if home_of(own) in self._unwritten else "given"
                 given = self._new(kind, name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
-                if home_of(own) in self.loading.places:
-                    given.facts["loaded"] = self.loading.places[home_of(own)][0]
+                if home_of(own) in self.loaded:
+                    given.facts["loaded"] = self.loaded[home_of(own)][0]
                 self._keep(home_of(own), own, given)
                 known = (given, own)
             parents.append(known[0])
@@ -407,8 +400,6 @@ class Births(TorchDispatchMode):
         if node is not None:
             facts["saved"] = self._saved(node)
             record.spared = self._left_out.sparing(bad)
-        elif record.shows == "inf" or str(out.dtype) in ("torch.float16", "torch.bfloat16"):
-            facts["largest"] = max((float(t.abs().max()) for t in inputs if looked_at(t)), default=0.0)
 
     def _told(self, value: Any, own: Any) -> dict[str, Any]:
         """Facts about an input and the operations that made it, nearest first."""

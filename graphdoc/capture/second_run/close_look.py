@@ -10,13 +10,13 @@ import torch
 
 from graphdoc.capture.events.finite import KIND
 from graphdoc.capture.events.journal import leaves_behind
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, reached
 from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import library_frames, user_stack
 from graphdoc.capture.places.stacks import kept_in, stack_here
 from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.process.quiet import Unseen
-from graphdoc.capture.second_run.births import CHOOSING, Births, Record
+from graphdoc.capture.second_run.births import CHOOSING, MOST_BIRTHS, Births, Record, watch_loading
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
@@ -79,17 +79,11 @@ class PlainRecords:
         Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
         all of the bad elements is none of them.
         """
-        wanted = record.made
-        found: list[tuple[int, Any, str]] = []
-        for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
-            if str(node.name()) in CHOOSING and _leads(node, record):
-                found.append((int(node._sequence_nr()), node, str(node.name())))
-        found.sort(key=lambda f: f[0])
-        return [
-            {"node": name, "stack": user_stack(kept_in(node), self._cwd)}
-            for _, node, name in found[:2]
-            if kept_in(node) is not None and wanted is not None
-        ]
+        behind = (node for node, _ in islice(nodes_behind(self._roots), DEEP - 1))
+        found = [node for node in behind if str(node.name()) in CHOOSING and _leads(node, record)]
+        found.sort(key=lambda node: int(node._sequence_nr()))
+        near = [node for node in found[:2] if kept_in(node) is not None and record.made is not None]
+        return [{"node": str(node.name()), "stack": user_stack(kept_in(node), self._cwd)} for node in near]
 
 
 def _in_engine(raw: Any) -> bool:
@@ -104,23 +98,10 @@ def _in_engine(raw: Any) -> bool:
 
 def _leads(start: Any, record: Record) -> bool:
     """Whether a path leads from here to the node that the record is about, by no side that it was seen to spare."""
-    todo = [
-        n
-        for side, (n, _) in enumerate(start.next_functions)
-        if n is not None and (id(kept_in(start)), side) not in record.spared
-    ]
-    seen = set(todo)
-    while todo and len(seen) < 400:
-        node = todo.pop(0)
-        if str(node.name()) == record.node:
-            kept = node.metadata.get("traceback_")
-            if kept is record.made:
-                return True
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                todo.append(following)
-    return False
+    taken = enumerate(start.next_functions)
+    first = [n for side, (n, _) in taken if n is not None and (id(kept_in(start)), side) not in record.spared]
+    behind = islice(reached(first, inputs_of), 400)
+    return any(str(n.name()) == record.node and n.metadata.get("traceback_") is record.made for n in behind)
 
 
 def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[tuple[int, dict[str, Any]]]:
@@ -182,11 +163,11 @@ class CloseLook:
 
         witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
         witness.undoing.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
-        witness.undoing += look._births.loading.watch()
+        witness.undoing.append(watch_loading(look._births.loaded, MOST_BIRTHS, witness.trouble))
         look._births.active = look._start <= 0
         in_each_thread(witness, lambda: look._births)
         if look._only:
-            witness.before_scaled_step = look._before_left_out
+            witness.scaler.before_step = look._before_left_out
         witness.audits = [look]
         witness.finite = look  # type: ignore[assignment]
         return look

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
 from itertools import islice
@@ -135,22 +134,8 @@ MOST_WALKED = 1_000_000
 PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
 """What an argument may be besides tensors and numbers without bringing any values along."""
 QUIET = {
-    "requires_grad",
-    "shape",
-    "grad_fn",
-    "is_leaf",
-    "size",
-    "dim",
-    "dtype",
-    "device",
-    "__len__",
-    "numel",
-    "is_floating_point",
-    "is_complex",
-    "is_contiguous",
-    "stride",
-    "data_ptr",
-    "untyped_storage",
+    *("requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__", "numel", "stride"),
+    *("is_floating_point", "is_complex", "is_contiguous", "data_ptr", "untyped_storage"),
 }
 """Questions about a tensor that make no value."""
 
@@ -172,8 +157,6 @@ class CutRecorder(TorchFunctionMode):
         self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
         self._names: dict[Any, str] = {}
         self._arrays: dict[int, Record] = {}
-        self._numbers: dict[int, tuple[Record, weakref.ref[Any]]] = {}
-        """By address: records of single numbers, and the memory that is there."""
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, tuple[Ref, stacks.Stack]] = OrderedDict()
         self.entered_values = Entered(self._known)
@@ -182,7 +165,7 @@ class CutRecorder(TorchFunctionMode):
         self._noting = _Noting()
 
     @classmethod
-    def start(cls, witness: Witness) -> Self:
+    def start(cls, witness: Witness, _: str) -> Self:
         return cls(witness).begun()
 
     def begun(self) -> Self:
@@ -192,40 +175,34 @@ class CutRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is not self._torch.Tensor.detach_:
-            result = func(*args, **kwargs)
-            self.noted(func, args, kwargs, result)
-            return result
-        self._look_before_cut(args)
+        if func is self._torch.Tensor.detach_:
+            self._look_before_cut(args, kwargs)
         try:
             result = func(*args, **kwargs)
             self.noted(func, args, kwargs, result)
         finally:
-            self._noting.before = None  # of a view it raises, and nothing is cut off
+            self._noting.before = None  # of a view ``detach_`` raises, and nothing is cut off
         return result
 
-    def _look_before_cut(self, args: Any) -> None:
+    def _look_before_cut(self, args: Any, kwargs: Any) -> None:
         """Keep what a tensor was made from that ``detach_()`` is to cut off in place: nothing tells afterwards."""
-        if self._noting.now:
-            return
-        self._noting.now = True
-        try:
-            before = Record("detach_", stacks.stack_here(3), self._witness.journal.count)
-            self._gather(before, args[:1], 0)
-            before.leaves = self._leaves_of(args[:1])
-            self._noting.before = before if before.origins else None
-        except Exception:
-            pass
-        finally:
-            self._noting.now = False
+
+        def look() -> None:
+            self._noting.before = self._make("detach_", args, kwargs)
+
+        self._apart(look)
 
     def noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Record what an operation (its name, where no mode sees it) has made; for its caller's caller."""
+        self._apart(self._note, func, args, kwargs, result)
+
+    def _apart(self, function: Callable[..., None], *args: Any) -> None:
+        """Call this, and record nothing of what it does itself."""
         if self._noting.now:
             return
         self._noting.now = True
         try:
-            self._note(func, args, kwargs, result)
+            function(*args)
         except Exception:
             pass
         finally:
@@ -270,7 +247,7 @@ class CutRecorder(TorchFunctionMode):
             if isinstance(output, torch.Tensor) and output.requires_grad and not wrapped:
                 continue
             if record is None:
-                record = self._make(name, args, kwargs)
+                record = self._noting.before or self._make(name, args, kwargs)
                 record.written = written
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
                 plain = [o for o in tensors if wrapped or not o.requires_grad]
@@ -299,14 +276,14 @@ class CutRecorder(TorchFunctionMode):
             return
         tensor = args[0]
         if not (args[1] if len(args) > 1 else kwargs.get("requires_grad", True)):
-            self._frozen_at[id(tensor)] = Ref(tensor), stacks.stack_here(5)
+            self._frozen_at[id(tensor)] = Ref(tensor), stacks.stack_here(6)
             if len(self._frozen_at) > MOST_RECORDS:
                 self._frozen_at.popitem(last=False)
         else:
-            self.entered_values.note_flag(tensor, lambda: stacks.stack_here(7))
+            self.entered_values.note_flag(tensor, lambda: stacks.stack_here(8))
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
-        record = Record(name, stacks.stack_here(5), self._witness.journal.count)
+        record = Record(name, stacks.stack_here(6), self._witness.journal.count)
         # Inference mode records nothing, whatever grad mode says (enable_grad inside it has no effect).
         inference = torch.is_inference_mode_enabled()
         record.enabled = torch.is_grad_enabled()
@@ -324,10 +301,7 @@ class CutRecorder(TorchFunctionMode):
             record.element_dims = max((t.dim() for t in within), default=0)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
-        before = self._noting.before
-        if before is not None:
-            record.inputs, record.origins, record.leaves = [], before.origins, before.leaves
-        elif record.origins:
+        if record.origins:
             record.leaves = self._leaves_of((*args, *kwargs.values()))
         if record.depth > DEEPEST:
             record.inputs = []
@@ -380,8 +354,6 @@ class CutRecorder(TorchFunctionMode):
         # A number or array is held so that its identity stays its own; a tensor is only referred to.
         hold = Ref(value) if isinstance(value, torch.Tensor) else value
         self._records[id(value)] = (record, hold)
-        if isinstance(hold, Ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
-            self._numbers[value.data_ptr()] = record, weakref.ref(value.untyped_storage())
         if type(value).__name__ == "ndarray":
             self._arrays[value.__array_interface__["data"][0]] = record
         self._records.move_to_end(id(value))
@@ -398,15 +370,6 @@ class CutRecorder(TorchFunctionMode):
     def _known(self, value: Any) -> Record | None:
         """The record of an object, or of the array that it shares its memory with."""
         return self._of(value) or self._shared(value)
-
-    def _made(self, value: Any) -> Record | None:
-        """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its
-        memory."""
-        found = self._of(value)
-        if found is None and value.requires_grad and value.numel() == 1:
-            found, memory = self._numbers.get(value.data_ptr(), (None, None))
-            found = found if memory is not None and memory() is value.untyped_storage() else None
-        return found
 
     def _shared(self, value: Any) -> Record | None:
         """The record of the array that a tensor shares its memory with: ``from_numpy`` is seen by no mode."""

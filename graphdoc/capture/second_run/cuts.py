@@ -18,7 +18,7 @@ from graphdoc.capture.events.cut_records import (
 )
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.tensors.facts import is_leaf
 from graphdoc.evidence import Cut
@@ -34,20 +34,8 @@ MOST_TERMS = 32
 DEEPEST = 150
 
 _SUMS = {
-    "add",
-    "sub",
-    "subtract",
-    "radd",
-    "rsub",
-    "iadd",
-    "isub",
-    "add_",
-    "sub_",
-    "neg",
-    "negative",
-    "pos",
-    "mean",
-    "sum",
+    *("add", "sub", "subtract", "radd", "rsub", "iadd", "isub", "add_", "sub_"),
+    *("neg", "negative", "pos", "mean", "sum"),
 }
 _SAME = {"view", "reshape", "squeeze", "unsqueeze", "flatten", "to", "float", "double", "cpu", "cuda", "clone", "stack"}
 _PRODUCTS = {"mul", "multiply", "rmul", "imul", "mul_", "div", "divide", "truediv", "rtruediv", "itruediv", "div_"}
@@ -104,7 +92,7 @@ class CutWatch(CutRecorder):
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
-        starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._made(t)) is not None]
+        starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._of(t)) is not None]
         chain = records_behind(starts)
         off = next((s for s in starts if not s.recording and s.switch is not None), None)
         # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
@@ -121,7 +109,11 @@ class CutWatch(CutRecorder):
         which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}
         terms = {frozenset(which[i] for i in term if i in which) for term in terms_of(starts)}
         evidence.extras["loss_terms"] = sorted(sorted(term) for term in terms)
-        evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
+        names = autopsy.census.parameter_names
+        evidence.extras["unrecorded"] = [
+            {"op": r.op, "stack": plain(frames_of(r.raw, autopsy.cwd)), "behind": self._behind_names([r], names)}
+            for r in self._unrecorded.values()
+        ]
         if not starts:
             self._fill_missed(evidence, autopsy)
             return
@@ -227,13 +219,6 @@ class CutWatch(CutRecorder):
             return "missing-create-graph"
         # An operation with a slope is never told to have none: how it lost its graph was not seen.
         return "nondifferentiable" if record.integral or record.op in COUNTS else "unknown"
-
-    def _work(self, record: Record, autopsy: Autopsy) -> dict[str, Any]:
-        return {
-            "op": record.op,
-            "stack": [vars(f) for f in frames_of(record.raw, autopsy.cwd)],
-            "behind": self._behind_names([record], autopsy.census.parameter_names),
-        }
 
     def _behind_names(self, records: Iterable[Record], names: dict[int, str]) -> list[str]:
         """The names of the parameters behind these operations, as far as they still live."""

@@ -42,7 +42,7 @@ class OneSide:
         self._refuted = False
 
     @classmethod
-    def start(cls, witness: Witness) -> OneSide:
+    def start(cls, witness: Witness, _: str) -> OneSide:
         look = cls(witness)
         if witness.audit is not None:
             witness.audit.products.closely = look
@@ -55,14 +55,14 @@ class OneSide:
         with Unseen(self._torch, self._witness.anomaly, None), self._torch.enable_grad():
             nodes = list(islice(nodes_behind(roots_of_call(outputs)), DEEP - 1))
             sides = self._sides(nodes, inputs) if len(nodes) < DEEP - 1 else None
-            places = self._places(*sides) if sides is not None else None
-            if sides is None or places is None:
+            places = [stack for side in sides or () if (stack := stacks.stack_of(side[0])) is not None]
+            if sides is None or len(places) < 2:
                 self._refuted = True
                 return
             whole = self._product(outputs, given, inputs, [])
             alone = self._product(outputs, given, inputs, sides[0])
         if alone > 0.0 and whole <= ROUNDING * alone:
-            self._found.append((*places, noted))
+            self._found.append((places[0], places[1], noted))
         else:
             self._refuted = True
 
@@ -87,11 +87,6 @@ class OneSide:
         if not first or max(n._sequence_nr() for n in first) >= min(n._sequence_nr() for n in second):
             return None
         return first, second
-
-    def _places(self, first: list[Any], second: list[Any]) -> tuple[stacks.Stack, stacks.Stack] | None:
-        """A stack of each side."""
-        one, other = stacks.stack_of(first[0]), stacks.stack_of(second[0])
-        return (one, other) if one is not None and other is not None else None
 
     def _product(self, outputs: Any, given: Any, inputs: Any, constant: list[Any]) -> float:
         """The largest number in the product of the Hessian with a vector that is always the same, where what the nodes
@@ -133,6 +128,3 @@ class OneSide:
 
     def _frames(self, raw: Any) -> list[Frame]:
         return frames_of(raw, self._witness.cwd)
-
-    def fill(self, *_: Any) -> None:
-        """Nothing is known about a failure here."""

@@ -39,7 +39,7 @@ class WriteWatch(TorchDispatchMode):
         self._written: OrderedDict[int, tuple[Any, deque[tuple[int, str, stacks.Stack, bool]]]] = OrderedDict()
 
     @classmethod
-    def start(cls, witness: Witness) -> WriteWatch:
+    def start(cls, witness: Witness, _: str) -> WriteWatch:
         return watch_each_thread(cls(witness), witness)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -64,10 +64,8 @@ class WriteWatch(TorchDispatchMode):
     def _note(self, func: Any, written: list[Any], left: list[Any]) -> None:
         """``left`` are the storages before the call: ``set_`` gives a tensor another one, and what a node has saved of
         it shares the version counter and stays with the old one."""
-        raw: stacks.Stack | None = None
+        raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
         for i, tensor in enumerate(written):
-            if raw is None:
-                raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
             # The version counter is bumped above this level, after the kernel has run.
             write = tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()
             storage = tensor.untyped_storage()
@@ -103,9 +101,6 @@ class WriteWatch(TorchDispatchMode):
                 else:
                     out.append(Write(name, frames, version, grad_mode=grad_mode))
         return out
-
-    def fill(self, evidence: Any, autopsy: Any, roots: list[Any], outputs: list[Any]) -> None:
-        """Nothing to add at the end: the autopsy asks ``writes_to`` for each stale tensor."""
 
 
 # In a second run: writes to trained parameters that no version counter tells of, with what stood there before.

@@ -7,6 +7,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -133,13 +134,14 @@ def text_of(path: Path) -> str:
 NONE: frozenset[str] = frozenset()
 
 
+@dataclass(eq=False)
 class Root:
     """Where a search starts: a frame's locals or a module's globals. ``passing`` are the names that a loop binds."""
 
-    __slots__ = ("file", "function", "passing", "values")
-
-    def __init__(self, values: dict[str, Any], function: str, file: str, passing: frozenset[str] = NONE) -> None:
-        self.values, self.function, self.file, self.passing = values, function, file, passing
+    values: dict[str, Any]
+    function: str
+    file: str
+    passing: frozenset[str] = NONE
 
 
 def roots_of(frames: Iterable[FrameType]) -> list[Root]:

@@ -7,34 +7,22 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.places.code_places import is_user_file
+from graphdoc.capture.places.code_places import entries_of, is_user_file, outwards
 
 
 def user_frames(frame: FrameType | None) -> list[FrameType]:
     """The user's frames from here outwards."""
-    out = []
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            out.append(frame)
-        frame = frame.f_back
-    return out
+    return [f for f in outwards(frame) if is_user_file(f.f_code.co_filename)]
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost of them."""
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    return next((f for f in outwards(frame) if is_user_file(f.f_code.co_filename)), None)
 
 
 def frames_of_traceback(tb: Any) -> list[FrameType]:
     """The user's frames of a traceback, innermost first."""
-    out = []
-    while tb is not None:
-        if is_user_file(tb.tb_frame.f_code.co_filename):
-            out.append(tb.tb_frame)
-        tb = tb.tb_next
-    return out[::-1]
+    return [t.tb_frame for t in entries_of(tb) if is_user_file(t.tb_frame.f_code.co_filename)][::-1]
 
 
 def grad_fn_of(tensor: Any) -> Any:

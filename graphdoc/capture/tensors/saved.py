@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch._C._autograd import SavedTensor
 
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.living import Ref
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
 
 TELLS = hasattr(SavedTensor, "unpack_hook")
 """Whether a saved tensor says by itself if it has hooks: it does from PyTorch 2.10 on, those before cannot be asked."""
@@ -23,30 +24,21 @@ _used = False
 """Where it does not: whether the program has used hooks at all. Then any saved tensor may have them."""
 
 
-def watch_hooks(torch: Any) -> Callable[[], None]:
-    """Note from now on whether hooks are used, where saved tensors do not tell; returns what undoes it.
+def watch_hooks(witness: Witness) -> None:
+    """Note from now on whether hooks are used, where saved tensors do not tell.
 
     Hooks that are given to one saved tensor (``SavedTensor.register_hooks``) are not seen so.
     """
-    if TELLS:
-        return lambda: None
 
-    def before(*_: Any) -> None:
+    def note(used: bool, *_: Any) -> None:
         global _used
-        _used = True
+        _used = used
 
-    try:
-        undo = insert_calls(torch.autograd.graph.saved_tensors_hooks.__enter__, before=before)
-    except (CannotInsert, AttributeError):
-        before()
-        return lambda: None
-
-    def forget() -> None:
-        global _used
-        _used = False
-        undo()
-
-    return forget
+    if not TELLS:
+        witness.undoing.append(functools.partial(note, False))
+        hooks, using = witness.torch.autograd.graph.saved_tensors_hooks, functools.partial(note, True)
+        if not witness.watch(hooks, "__enter__", "hooks of saved tensors", before=using):
+            using()
 
 
 def may_be_hooked(group: Any) -> bool:

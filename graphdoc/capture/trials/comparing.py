@@ -15,11 +15,13 @@ from itertools import islice
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from graphdoc.capture.graph.walk import nodes_behind
 from graphdoc.capture.places.code_places import is_user_file, position, shown_file
 from graphdoc.capture.places.stacks import Stack, kept_in
 from graphdoc.capture.process.in_threads import watch_each_thread
-from graphdoc.capture.second_run.births import written_by
+from graphdoc.capture.second_run.births import tensors_in, written_by
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, users_frame
 from graphdoc.capture.tensors.number_facts import has_memory, local_of
 from graphdoc.capture.trials.reference import draws
@@ -92,10 +94,10 @@ class Compared(StepTrace):
         self.generator = self.torch.Generator().manual_seed(1)
 
     @classmethod
-    def start(cls, witness: Witness) -> Compared:
+    def start(cls, witness: Witness, detail: str) -> Compared:
         """From ``compare[:regions][:double][:cpu][:data][:alone][:batches-…][:repeat-…]:STEPS[:EPS]``, with words
         for the rest of the capture besides."""
-        trace = cls(witness, witness.mode.split(":")[1:])
+        trace = cls(witness, detail.split(":"))
         trace._install()
         return trace
 
@@ -107,7 +109,7 @@ class Compared(StepTrace):
         super()._install()
         if self.on_cpu:
             self.torch.cuda.is_available = lambda: False
-            watch_each_thread(moving_to_cpu(self.torch, self.double), self.witness)
+            watch_each_thread(moving_to_cpu(self.double), self.witness)
         if self.regions:
             watch_compile(self)
             return
@@ -147,7 +149,7 @@ class Compared(StepTrace):
         if not ended and self.made_steps.get(id(optimizer), 0) >= self.most and not self.over:
             self.over = True
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
-            self.ending.tell_of_all(self._rank(), self._ranks())
+            self.ending.tell_of_all(*self._group())
         if self.over:
             return
         self._name_new()  # gradients may come from a compiled region, without a call
@@ -291,9 +293,9 @@ def operations(trace: Compared) -> Any:
             if trace.looking or not hasattr(func, "_schema"):  # one of higher order runs others, which come here
                 return func(*args, **(kwargs or {}))
             if trace.torch.Tag.nondeterministic_seeded in func.tags:
-                result = alike(trace.torch, func, args, kwargs or {}, trace.double)
+                result = alike(func, args, kwargs or {}, trace.double)
             elif trace.double:
-                result = doubled(trace.torch, func, args, kwargs or {}, trace.depth > 0)
+                result = doubled(func, args, kwargs or {}, trace.depth > 0)
             else:
                 result = func(*args, **(kwargs or {}))
             name = func._schema.name.removeprefix("aten::")
@@ -312,7 +314,7 @@ def operations(trace: Compared) -> Any:
 
 def watch_compile(trace: Compared) -> None:
     """Let each region that `torch.compile` makes tell what it is given and gives, compiled or not."""
-    torch, compile_ = trace.torch, trace.torch.compile
+    compile_ = torch.compile
 
     @wraps(compile_)
     def compiled(model: Any = None, **options: Any) -> Any:
@@ -344,8 +346,6 @@ def _read_by(function: Any) -> list[Any]:
 
 
 def _region(trace: Compared, name: str, held: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    torch = trace.torch
-
     def called(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or not trace.looks:
             return function(*args, **kwargs)
@@ -385,45 +385,32 @@ def _region(trace: Compared, name: str, held: list[Any], function: Callable[...,
 _DEVICE = re.compile(r"(?:cuda|xpu|mps|hpu|npu|xla)(?::\d+)?")
 
 
-def alike(torch: Any, func: Any, args: Any, kwargs: Any, double: bool) -> Any:
+def alike(func: Any, args: Any, kwargs: Any, double: bool) -> Any:
     """A random operation, drawn on the CPU, and for one in ``double`` as float32 would draw: another dtype or device
     has another stream of numbers."""
-    name = func._schema.name
-    if name == "aten::native_dropout" and args[2] is not False:
+    if func._schema.name == "aten::native_dropout" and args[2] is not False:
         kept = torch.empty(args[0].shape).bernoulli_(1 - args[1]).to(args[0].device)  # as on the CPU
         return args[0] * (kept / (1 - args[1]) if args[1] < 1 else kept).to(args[0].dtype), kept.bool()
-    written = _written(torch, func, args, kwargs)
-    device = next((t.device for t in _tensors(torch, args, kwargs)), kwargs.get("device"))
-
-    def plain(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        return value.to("cpu", torch.float32 if double and value.dtype is torch.float64 else value.dtype)
-
-    try:
-        drawn = {id(t): plain(t) for t in _tensors(torch, args, kwargs)}
-        other = {**kwargs, "device": "cpu"} if kwargs.get("device") is not None else kwargs
-        result = func(*_with(torch, args, drawn), **_with(torch, other, drawn))
-        for tensor in written:
-            tensor.copy_(drawn[id(tensor)])
-    except (RuntimeError, TypeError):
-        return func(*args, **kwargs)  # of another device's own, say
+    given = list(tensors_in((args, kwargs)))
+    device = next((t.device for t in given), kwargs.get("device"))
 
     def back(value: Any) -> Any:
-        original = next((t for t in written if drawn[id(t)] is value), None)
-        if original is not None or not isinstance(value, torch.Tensor):
-            return value if original is None else original
-        if not double or not _is_low(torch, value):
+        if not double or not _is_low(value):
             return value.to(device or value.device)
-        return _note(value.to(device or value.device, torch.float64), _declared(torch, args, kwargs))
+        return _note(value.to(device or value.device, torch.float64), _declared(args, kwargs))
 
-    return torch.utils._pytree.tree_map(back, result)
+    try:
+        drawn = {id(t): t.to("cpu", torch.float32 if double and t.dtype is torch.float64 else t.dtype) for t in given}
+        other = {**kwargs, "device": "cpu"} if kwargs.get("device") is not None else kwargs
+        return _in(func, args, other, drawn, back)
+    except (RuntimeError, TypeError):
+        return func(*args, **kwargs)  # of another device's own, say
 
 
 _SHAPING = ("resize_", "set_", "resize_as_")
 
 
-def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) -> Any:
+def doubled(func: Any, args: Any, kwargs: Any, in_backward: bool) -> Any:
     """The operation in float64 wherever it is one in lower precision. What takes no doubles runs as it is: so does the
     engine when it gives a gradient the dtype that it is to have (``in_backward``)."""
     schema = func._schema
@@ -431,17 +418,20 @@ def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) ->
     as_it_is = torch.Tag.inplace_view in func.tags or schema.name.endswith(_SHAPING)
     if as_it_is or (views and schema.name != "aten::lift_fresh") or (in_backward and schema.name == "aten::_to_copy"):
         return func(*args, **kwargs)
-    tensors = _tensors(torch, args, kwargs)
-    written = _written(torch, func, args, kwargs)
-    declared = _declared(torch, args, kwargs)
+    tensors = list(tensors_in((args, kwargs)))
+    declared = _declared(args, kwargs)
     wanted = dict(kwargs)
     if getattr(wanted.get("dtype"), "is_floating_point", False):
         wanted["dtype"] = torch.float64
+
+    def back(value: Any) -> Any:
+        value = value.double() if _is_low(value) else value
+        return _note(value, declared) if value.dtype is torch.float64 else value
+
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        lower = {id(t): t.double() for t in tensors if _is_low(torch, t)}
-        return _in(torch, func, args, wanted, lower, written, declared)
+        return _in(func, args, wanted, {id(t): t.double() for t in tensors if _is_low(t)}, back)
     except (RuntimeError, TypeError):
         single = {id(t): t.float() for t in tensors if t.dtype is torch.float64 and t.numel() == 1}
     finally:
@@ -451,39 +441,35 @@ def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) ->
     except RuntimeError:
         if not single:
             raise
-        return _in(torch, func, args, kwargs, single, written, declared)  # a scale, say, which has to be a float
+        return _in(func, args, kwargs, single, back)  # a scale, say, which has to be a float
 
 
-def _in(
-    torch: Any, func: Any, args: Any, kwargs: Any, others: dict[int, Any], written: list[Any], declared: Any
-) -> Any:
-    """The operation on ``others`` in the place of these tensors, by id; what it gives is in float64, and known to be
-    of the dtype ``declared`` without us."""
-    result = func(*_with(torch, args, others), **_with(torch, kwargs, others))
-    exchanged = [t for t in written if id(t) in others]
+def _in(func: Any, args: Any, kwargs: Any, others: dict[int, Any], back: Callable[[Any], Any]) -> Any:
+    """The operation on ``others`` in the place of these tensors, by id: what it has written to one of them is written
+    to the program's, and what else it gives is handed ``back``."""
+    tree_map = torch.utils._pytree.tree_map
+    result = func(*tree_map(lambda v: others.get(id(v), v), args), **tree_map(lambda v: others.get(id(v), v), kwargs))
+    exchanged = [t for t in tensors_in(written_by(func, args, kwargs)) if id(t) in others]
     for tensor in exchanged:
         tensor.copy_(others[id(tensor)])
     originals = {id(others[id(t)]): t for t in exchanged}
 
-    def back(value: Any) -> Any:
-        if id(value) in originals:
-            return originals[id(value)]
-        if not isinstance(value, torch.Tensor):
-            return value
-        value = value.double() if _is_low(torch, value) else value
-        return _note(value, declared) if value.dtype is torch.float64 else value
+    def given(value: Any) -> Any:
+        if id(value) in originals or not isinstance(value, torch.Tensor):
+            return originals.get(id(value), value)
+        return back(value)
 
-    return torch.utils._pytree.tree_map(back, result)
+    return tree_map(given, result)
 
 
 # What the program takes for float32 is float64 in memory: `.double()` would be the tensor itself, and `.float()` none.
 
 
-def _declared(torch: Any, args: Any, kwargs: Any) -> Any:
+def _declared(args: Any, kwargs: Any) -> Any:
     """The dtype that the operation's result has in the program's own precision."""
     if getattr(kwargs.get("dtype"), "is_floating_point", False):
         return kwargs["dtype"]
-    given = [t for t in _tensors(torch, args, kwargs) if t.is_floating_point()]
+    given = [t for t in tensors_in((args, kwargs)) if t.is_floating_point()]
     given = [t for t in given if t.dim()] or given  # a number in a tensor does not widen the others
     return reduce(torch.promote_types, map(_dtype_of, given)) if given else torch.get_default_dtype()
 
@@ -504,7 +490,7 @@ _DTYPES = {"double": "float64", "float": "float32", "half": "float16", "bfloat16
 _CONVERTING = ("to", "type", "type_as", *_DTYPES)
 
 
-def _converted(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
+def _converted(func: Any, args: Any, kwargs: Any) -> Any:
     """What a conversion of a tensor in float64 gives: the tensor itself where it is one without us, else another."""
     named = _DTYPES.get(func.__name__)
     others = (*args[1:], *kwargs.values())
@@ -519,11 +505,11 @@ def _converted(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return _note(args[0].to(torch.float64, copy=copied, **kept), wanted)
 
 
-def moving_to_cpu(torch: Any, double: bool) -> Any:
+def moving_to_cpu(double: bool) -> Any:
     """A mode in which what names another device means the CPU; in ``double`` what converts a tensor still does."""
     from torch.overrides import TorchFunctionMode
 
-    gradient = torch.Tensor.grad.__get__
+    gradient: Any = torch.Tensor.grad
 
     def here(value: Any) -> Any:
         kind = torch.device(value).type if isinstance(value, str) and _DEVICE.fullmatch(value) else ""
@@ -537,27 +523,14 @@ def moving_to_cpu(torch: Any, double: bool) -> Any:
                 return args[0]
             args, kwargs = tuple(map(here, args)), {name: here(value) for name, value in (kwargs or {}).items()}
             if double and name in _CONVERTING and args and getattr(args[0], "dtype", None) is torch.float64:
-                return _converted(torch, func, args, kwargs)
+                return _converted(func, args, kwargs)
             result = func(*args, **kwargs)
-            if double and func == gradient and result is not None:
+            if double and func == gradient.__get__ and result is not None:
                 _note(result, _dtype_of(args[0]))  # the engine had nothing to convert
             return result
 
     return MovingToCpu()
 
 
-def _is_low(torch: Any, tensor: Any) -> bool:
+def _is_low(tensor: Any) -> bool:
     return tensor.dtype in (torch.float32, torch.bfloat16, torch.float16)
-
-
-def _tensors(torch: Any, args: Any, kwargs: Any) -> list[Any]:
-    return [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]
-
-
-def _with(torch: Any, values: Any, exchanged: dict[int, Any]) -> Any:
-    return torch.utils._pytree.tree_map(lambda v: exchanged.get(id(v), v), values)
-
-
-def _written(torch: Any, func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The tensors that the operation writes to."""
-    return [v for v in torch.utils._pytree.tree_leaves(written_by(func, args, kwargs)) if isinstance(v, torch.Tensor)]

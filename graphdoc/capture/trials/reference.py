@@ -171,16 +171,8 @@ class SingleViews(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: dict[Any, Callable[..., Any]] = {
-            torch.unbind: _unbind,
-            torch.Tensor.unbind: _unbind,
-            torch.chunk: _cut(torch.chunk),
-            torch.Tensor.chunk: _cut(torch.chunk),
-            torch.split: _cut(torch.split),
-            torch.Tensor.split: _cut(torch.split),
-            torch.tensor_split: _cut(torch.tensor_split),
-            torch.Tensor.tensor_split: _cut(torch.tensor_split),
-        }
+        singly = {n: _cut(getattr(torch, n)) for n in ("chunk", "split", "tensor_split")} | {"unbind": _unbind}
+        self._known = {getattr(of, name): own for name, own in singly.items() for of in (torch, torch.Tensor)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         own = self._known.get(func)

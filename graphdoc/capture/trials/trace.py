@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 
-# Sizes that a trial run records: of gradients, of graphs, of the process.
+# Sizes that a trial run records: of gradients and of graphs.
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
@@ -164,15 +164,6 @@ def _taken(oldest: dict[Any, int], nodes: list[Any], number: int) -> None:
         oldest[node] = min(oldest.get(node, number), number)
 
 
-def resident() -> int:
-    """Resident memory of this process in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
 # The file of a trace: one JSON object a line, written as it happens; each process has its own.
 
 
@@ -271,9 +262,9 @@ class StepTrace:
         self.write = TraceFile(witness.out, witness.trouble).write
 
     @classmethod
-    def start(cls, witness: Witness) -> StepTrace:
+    def start(cls, witness: Witness, detail: str) -> StepTrace:
         """From the mode ``verify[:reference[:views][:straight]][:FAILING[:POINT]]``, both of them journal indices."""
-        words = witness.mode.split(":")[1:]
+        words = detail.split(":")
         numbers = [int(w) for w in words if w.lstrip("-").isdigit()]
         failing = numbers[0] if numbers else -1
         trace = cls(witness, failing, "reference" in words, "views" in words, numbers[1] if numbers[1:] else None)
@@ -379,7 +370,7 @@ class StepTrace:
         index = self.witness.journal.count
         self._look_at_writes()
         if not self.calls:
-            self.write({"k": "rank", "rank": self._rank()})
+            self.write({"k": "rank", "rank": self._group()[0]})
         place = self._place()
         occurrence = self.occurrences.get(place, 0)
         self.occurrences[place] = occurrence + 1
@@ -412,7 +403,7 @@ class StepTrace:
         if self.within is not None:
             record["within"] = self.optimizers[id(self.within)][0]
         value = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
-        if value - value == 0 or not self.witness.scaled():
+        if value - value == 0 or not self.witness.scaler.used:
             record["value"] = value  # a loss that a GradScaler has multiplied may overflow, and its gradients need not
         self._name_new()
         if kind == "grad":
@@ -435,7 +426,7 @@ class StepTrace:
             self.write(record)
         if self.within is not None and not self.depth:
             self.given.update(measured_each(self.torch, self.within, self.parameters))
-        if not self.depth and self._leads() and self.ending.is_due(record.get("e", -1)):
+        if not self.depth and self._group()[0] <= 0 and self.ending.is_due(record.get("e", -1)):
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             self._guard(self.ending.tell)
 
@@ -498,7 +489,6 @@ class StepTrace:
             "p": sum(self._sum(p) for p in mine),
             "g": sum(one[0] for one in each.values()),
             "each": each,
-            "rss": resident(),
             "t": round(time.monotonic() - self.started, 3),
         }
         overflow = getattr(optimizer, "found_inf", None)  # a GradScaler lets fused optimizers leave the step out
@@ -506,20 +496,13 @@ class StepTrace:
             record["left_out"] = True
         self.write(record)
 
-    def _rank(self) -> int:
-        """Ranks that were spawned have no variable that tells their number; their process group does."""
-        return int(self.torch.distributed.get_rank()) if self._grouped() else int(os.environ.get("RANK", "-1"))
-
-    def _ranks(self) -> int:
-        return int(self.torch.distributed.get_world_size()) if self._grouped() else 1
-
-    def _grouped(self) -> bool:
+    def _group(self) -> tuple[int, int]:
+        """The number of this rank, and of all. Ranks that were spawned have no variable that tells it; their process
+        group does."""
         distributed = self.torch.distributed
-        return bool(distributed.is_available() and distributed.is_initialized())
-
-    def _leads(self) -> bool:
-        """Whether it is this process whose trace is read."""
-        return self._rank() <= 0
+        if distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank()), int(distributed.get_world_size())
+        return int(os.environ.get("RANK", "-1")), 1
 
     def _name_new(self) -> None:
         """Names of parameters that have come to the optimizers."""
@@ -538,7 +521,7 @@ class StepTrace:
         self.write({"k": "names", "names": named, "frozen": frozen, "called": called})
 
     def _end(self) -> None:
-        self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
+        self.write({"k": "end", "steps": self.steps, "calls": self.calls})
 
     # -- small things --------------------------------------------------------------------------------------------
 

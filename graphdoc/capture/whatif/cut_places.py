@@ -68,7 +68,7 @@ class CutLook(CutWatch):
         record = super()._make(name, args, kwargs)
         files = {code.co_filename for code in record.raw.raw[::2] if not isinstance(code, str)}
         # The forward of a custom Function records nothing, and has a backward of its own.
-        if record.origins and record.leaves and function.__file__ not in files:
+        if self.on and record.origins and record.leaves and function.__file__ not in files:
             self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
         return record
 

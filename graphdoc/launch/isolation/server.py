@@ -21,7 +21,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SWITCH = "GRAPHDOC_SERVE"
 """The variable that asks for it: a JSON list of the numbers of two pipes and of the process at their other end, of the
 modules to import before torch, and of those behind it."""
-_OBSERVING = ("witness", "default_probe", "audit")
+_OBSERVING = ("witness", "audit")
 """The modules of the capture that every run loads."""
 _TICK = 0.02
 """Seconds between two looks at whether a run has ended."""
