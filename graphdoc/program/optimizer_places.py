@@ -11,9 +11,10 @@ from functools import lru_cache
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
+from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
-from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, is_name, is_set, only, plain_names, targets_of, without_subscripts
 from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
@@ -21,15 +22,40 @@ Block = list[ast.stmt]
 
 @dataclass(frozen=True)
 class Made:
-    """The statement that makes an optimizer, with the statements behind it in its block."""
+    """The statement that makes an optimizer, with the statements before and behind it in its block."""
 
     file: str
     statement: ast.Assign
+    before: Block
     behind: Block
 
     def frame(self, sources: SourceTexts) -> Frame:
         """Its place."""
         return bindings.frame_of(sources, self.file, self.statement)
+
+    def gathering(self) -> ast.stmt:
+        """The first statement of the block that gathers what the optimizer is given: the one that makes it, or one
+        that reads a module's parameters into a name which that takes."""
+        holding: set[str] = set()
+        first: dict[str, ast.stmt] = {}
+        for s in self.before:
+            if any(is_method_call(n, *ITERATORS) for n in each(s, ast.Call)) or holding & plain_names(s, ast.Load):
+                names = plain_names(s, ast.Store) | {n.id for n in map(_filled_in, walked(s)) if n is not None}
+                begun = min((first[n] for n in holding & plain_names(s, ast.Load)), key=_line, default=s)
+                first |= dict.fromkeys(names - holding, begun)
+                holding |= names
+        given = holding & plain_names(self.statement.value, ast.Load)
+        return min((first[n] for n in given), key=_line, default=self.statement)
+
+
+def _line(statement: ast.stmt) -> int:
+    return statement.lineno
+
+
+def _filled_in(node: ast.AST) -> ast.Name | None:
+    """The list that ``append`` or ``extend`` is called on."""
+    on = node.func.value if is_method_call(node, "append", "extend") else None
+    return on if isinstance(on, ast.Name) else None
 
 
 def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
@@ -43,7 +69,7 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
     name = optimizer.name
     alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
     found = [
-        Made(file, statement, block[i + 1 :])
+        Made(file, statement, block[:i], block[i + 1 :])
         for file, node in bindings.everywhere(sources)
         for block in blocks_of(node)
         for i, statement in enumerate(block)
@@ -159,6 +185,11 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
         return any(_base(t) in owners for t in node.targets)
     if not isinstance(node, ast.Call):
         return False
+    if isinstance(node.func, ast.Attribute):
+        whole = bindings.text_of(node.func.value).removeprefix("self.")
+        paths = {f".{whole}.{a}" for a in attributes_set(sources, node.func.attr)}
+        if any(f".{owner}".endswith(path) for owner in owners for path in paths):
+            return True
     given = [bindings.text_of(a) for a in node.args]
     if given and given[0] in owners and any(f.line == node.lineno for f in library_calls(sources, *_SHARDING)):
         return True
@@ -167,6 +198,19 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
     return isinstance(node.func, ast.Name) and any(
         text in owners and _replaces_in(sources, node.func.id, at) for at, text in enumerate(given)
     )
+
+
+def attributes_set(sources: SourceTexts, method: str, outer: frozenset[str] = frozenset()) -> set[str]:
+    """The attributes that methods of this name, and what they call on ``self``, give their object a new value of."""
+    found: set[str] = set()
+    for _, cls in bindings.everywhere(sources, ast.ClassDef) if method not in outer else ():
+        body = bindings.methods_of(cls).get(method)
+        for n in walked(body) if body is not None else ():
+            if isinstance(n, ast.Assign):
+                found |= {_base(t)[5:] for t in targets_of(n) if _base(t).startswith("self.")}
+            elif is_method_call(n) and is_name(n.func.value, "self"):
+                found |= attributes_set(sources, n.func.attr, outer | {method})
+    return found
 
 
 def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:

@@ -7,7 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.audit.unheld import in_their_place
+from graphdoc.capture.audit.unheld import are_twins, in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
@@ -246,8 +246,9 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            new = in_their_place(audit.torch, mine) if noted is not None else set()
-        if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
+            new = in_their_place(audit.torch, mine) if noted is not None else {}
+        twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
+        if twins and new and new.keys() <= audit.names.keys():
             names = sorted(audit.names[i] for i in new)
             facts = {"no_call": False}
             return self._sign_at(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from functools import cache
 from itertools import islice
+from operator import ne
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +207,8 @@ class Unheld(Watch):
         self._judged = self._searched = 0
         self._noted: Noted | None = None
         self._told: list[int] = []
+        self._gone: list[Ref] = []
+        """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
         self._suspects: list[tuple[list[int], Sign]] = []
         self.loaded: set[int] = living.forgetting(set())
@@ -360,21 +364,8 @@ class Unheld(Watch):
                 sign.other = self._frames(self._noted)
                 self._tell_of(sign, live[0][0], [id(leaf)])
                 return
-            for seen, optimizer in live:
-                if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
-                    audit.snapshot()
-                    gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
-                    named = sum(id(p) in audit.names for p in gone)
-                    rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
-                    in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
-                    if not in_place and rest & self._together:  # networks of one loss that no module holds together
-                        shapes = {p.shape for p in gone}
-                        in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
-                    if not in_place:
-                        continue  # of other networks than the one that it holds the rest of
-                    if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
-                    return
+            if self._tell_stale(live, mine, owners):
+                return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
                 self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
@@ -394,6 +385,30 @@ class Unheld(Watch):
             if not self._found:
                 self._tell_fresh(live, loose, owners)
                 self._tell_added(live, {i: p for i, p in mine.items() if self._candidates[i].adds})
+
+    def _tell_stale(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> bool:
+        """Tell of those of ``mine`` in whose place an optimizer holds what nothing has any more; whether one does."""
+        audit = self._audit
+        for seen, optimizer in live:
+            if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
+                continue
+            audit.snapshot()
+            gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+            rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
+            in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+            if not in_place and rest & self._together:  # networks of one loss that no module holds together
+                shapes = {p.shape for p in gone}
+                in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
+            if not in_place:
+                continue  # of other networks than the one that it holds the rest of
+            used = sum(id(p) in audit.names for p in gone) >= min(len(gone), 2)  # a loop's variable is one
+            if gone and used and not any(id(p) in audit.journal.with_grad for p in gone):
+                # The list that the optimizer was made from names them too: what stands in their place tells.
+                used, self._gone = not are_twins(gone, in_place.values()), [Ref(p) for p in gone]
+            if not gone or not used:
+                self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
+            return True
+        return False
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
@@ -579,7 +594,8 @@ class Unheld(Watch):
         """What was found, unless another optimizer has been given it since: the training had a phase without it. Or the
         program has written to it, or asked for its gradient: it does so now and then."""
         held = self._audit.journal.held()
-        since = any(i in held or i in self._asked for i in self._told) or self._is_written()
+        used = any(id(p) in self._audit.journal.with_grad for ref in self._gone if (p := ref()) is not None)
+        since = used or any(i in held or i in self._asked for i in self._told) or self._is_written()
         followed = any(i in self.loaded for i in self._told)
         found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
@@ -656,13 +672,24 @@ def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any
     return {i: p for i, p in mine.items() if i in together}
 
 
-def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
-    """Ids of the parameters that have a gradient and no optimizer, where no module has any of ``mine`` any more."""
+def in_their_place(torch: Any, mine: list[Any]) -> dict[int, Any]:
+    """The parameters that have a gradient and no optimizer, by id, where no module has any of ``mine`` any more."""
     held, owners = alive(torch)
     if any(id(p) in owners for p in mine):
-        return set()
+        return {}
     every = {i: p for i, owner in owners.items() for p in owner.__dict__["_parameters"].values() if id(p) == i}
-    return {i for i, p in every.items() if i not in held and p.grad is not None}
+    return {i: p for i, p in every.items() if i not in held and p.grad is not None}
+
+
+def are_twins(old: Iterable[Any], new: Iterable[Any]) -> bool:
+    """Whether each of these parameters has one in its place, of the same shape or of one that differs in one size; a
+    single row of numbers is like any other."""
+    before, now = (Counter(tuple(p.shape) for p in parameters) for parameters in (old, new))
+    rest = [
+        sorted((one - other).elements(), key=lambda s: (len(s), s)) for one, other in ((before, now), (now, before))
+    ]
+    near = (len(a) == len(b) and sum(map(ne, a, b)) < 2 for a, b in zip(*rest, strict=False))
+    return before.total() == now.total() and (now.total() > 1 or any(len(s) > 1 for s in now)) and all(near)
 
 
 def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:

@@ -168,14 +168,15 @@ def _root(names: list[str]) -> str:
 
 
 def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
-    between = making.behind[: making.behind.index(change)]
+    between, first = making.behind[: making.behind.index(change)], making.gathering()
     using = [s for s in between if any(bindings.text_of(n) == name for n in each(s, ast.expr))]
     here = place(bindings.frame_of(sources, making.file, change))
     note = f"`{name}` updates {whose}"
-    if any(_mentions(n, name) for s in using for n in walked(s)):
-        # A scheduler, say, that would be left with the old optimizer.
-        before = {"place": here, "before": place(making.frame(sources))}
-        return [Remedy("move_statement", f"do this before `{name}` is made", "unsafe", note, before)]
+    if first is not making.statement or any(_mentions(n, name) for s in using for n in walked(s)):
+        # A scheduler, say, or a list of groups, would be left with the old ones.
+        before = {"place": here, "before": place(bindings.frame_of(sources, making.file, first))}
+        what = f"`{name}` is made" if first is making.statement else "the parameters are gathered"
+        return [Remedy("move_statement", f"do this before {what}", "unsafe", note, before)]
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]
