@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import itertools
 import json
 import multiprocessing.process
@@ -17,7 +18,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import Switches
@@ -298,6 +299,20 @@ def watch_making(witness: Witness, function: Any) -> None:
     _insert(witness, function, before, "places at which optimizers are made")
 
 
+def watch_groups(witness: Witness, function: Any) -> None:
+    """Remember the groups that an optimizer is given as a generator which something else has gone through."""
+
+    def before(optimizer: Any, group: Any, *_: Any) -> None:
+        try:
+            given = group.get("params") if type(group) is dict else None
+            if type(given) is GeneratorType and given.gi_frame is None:
+                witness.journal.spent(optimizer)[len(optimizer.param_groups)] = given.gi_code
+        except Exception as e:
+            witness.trouble(e)
+
+    _insert(witness, function, before, "groups that optimizers are given")
+
+
 def _insert(witness: Witness, function: Any, before: Callable[..., Any], told: str, **more: Any) -> None:
     try:
         witness.undoing.append(insert_calls(function, before=before, **more))
@@ -384,6 +399,7 @@ class Witness:
         self.switches = Switches(torch)
         self.undoing += self.switches.undo
         watch_making(self, getattr(optimizer.Optimizer.__init__, "__wrapped__", optimizer.Optimizer.__init__))
+        watch_groups(self, inspect.unwrap(optimizer.Optimizer.add_param_group))
         watch_call(self, zero_grad, "zero_grad")
         watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")
         watch_states(self, torch.nn.Module.state_dict)

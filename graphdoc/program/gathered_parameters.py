@@ -380,13 +380,36 @@ def asks_for_gradient(node: ast.expr) -> bool:
 
 def _kept(value: ast.expr, own: str) -> bool:
     """Whether a generator's conditions surely let a trainable parameter through whose name in its module is ``own``."""
-    if not isinstance(value, ast.GeneratorExp):
-        return True
+    return not isinstance(value, ast.GeneratorExp) or all(answer is True for answer in _answers(value, own))
+
+
+def may_give(value: ast.expr, names: list[str]) -> bool:
+    """Whether this iterator may give any of these parameters, which its module calls by a part of their names."""
+    parts = [n.split(".") for n in names]
+    own = {".".join(p[i:]) for p in parts for i in range(len(p))}
+    return not isinstance(value, ast.GeneratorExp) or any(False not in _answers(value, name) for name in own)
+
+
+def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr]]:
+    """The iterators over parameters that a name is bound to which a group of an optimizer has: the name, the place."""
+    for file, node in bindings.everywhere(sources, ast.Dict, ast.keyword):
+        keyed = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+        values = [node.value] if isinstance(node, ast.keyword) and node.arg == "params" else []
+        for given in values + [value for key, value in keyed if is_constant(key, "params")]:
+            name = bindings.dotted(given)
+            for at, value in bindings.assignments(sources, bindings.frame_of(sources, file, given), name):
+                once = isinstance(value, ast.Call) and bindings.dotted(value.func) in ("filter", "map")
+                if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
+                    yield name, bindings.frame_of(sources, at.file, value), value
+
+
+def _answers(value: ast.GeneratorExp, own: str) -> list[bool | None]:
+    """What each condition of a generator says of a trainable parameter whose name in its module is ``own``."""
     loop = value.generators[0]
     pair = loop.target.elts if isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2 else []
     named = isinstance(loop.iter, ast.Call) and bindings.dotted(loop.iter.func).endswith(".named_parameters")
     variable = pair[0].id if named and pair and isinstance(pair[0], ast.Name) else ""
-    return all(asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
+    return [asks_for_gradient(c) or lets_through(c, variable, own) for c in loop.ifs]
 
 
 def _learning(parameters: list[Parameter], module: str) -> list[str]:

@@ -10,7 +10,7 @@ from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
+from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_given, may_give, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
@@ -189,6 +189,40 @@ def nothing_left(
         tuple(spans),
         remedies=remedy_at(found.frame, "wrap_in_list", fix, "unsafe", note),
         because=because,
+    )
+
+
+def spent(program: Program, sign: Sign) -> Finding | None:
+    """The finding for groups whose generators had ended before the optimizer got them; None where nothing that they
+    may have given gets gradients and has no optimizer: they may have been rightly empty."""
+    begun, optimizer = sign.facts.get("spent", []), optimizer_with(program.optimizers, sign.optimizer)
+    loose = [
+        n for s in program.signs if s.kind == "suspect-ungiven" for n in s.parameters if s.optimizer == sign.optimizer
+    ]
+    if not begun or not loose:
+        return None
+    known = list(iterators_given(program.sources))
+    ended = {(f["file"], f["line"]) for f in begun}
+    own = [(at, value) for _, at, value in known if isinstance(value, ast.GeneratorExp) and (at.file, at.line) in ended]
+    others = len({f["file"] for f in begun} - {at.file for at, _ in own})
+    if own and not others and not any(may_give(value, loose) for _, value in own):
+        return None
+    fitting = [(at, value) for _, at, value in known if (at, value) in own or (others and is_method_call(value))]
+    whose = folded(loose, beside=(p.name for p in program.parameters if p.owners))
+    name = optimizer_of(program.optimizers, sign)
+    places = [at for at, _ in fitting] or list(optimizer.stack[-1:] if optimizer is not None else ())
+    edits = [edit_at("wrap_in_list", at) for at, _ in fitting]
+    count, groups = len(begun), sign.facts["groups"]
+    return Finding(
+        *likely(0.93),  # that they had ended is seen; what they would have given is not
+        f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up",
+        _WHY,
+        (
+            *(span("cause", at, "can be gone through only once") for at in places[:3]),
+            *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
+        ),
+        remedies=tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}")),
+        because=f"the generators had ended when {name} was given them; {unused_gradients(sign, whose)}",
     )
 
 

@@ -178,7 +178,7 @@ class Unheld(Watch):
     that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
     ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
-    meant, the source has to tell.
+    meant, the source has to tell. ``facts["spent"]``: the first lines of the generators that had ended before.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
     that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
@@ -302,7 +302,10 @@ class Unheld(Watch):
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
             empty = [i for i, group in enumerate(groups) if not group["params"]]
-            facts = {"empty": empty, "groups": len(groups)}
+            spent = self._audit.journal.spent(optimizer)
+            cwd = self._audit.witness.cwd
+            facts: dict[str, Any] = {"empty": empty, "groups": len(groups)}
+            facts["spent"] = [begins_at(code, cwd) for i, code in spent.items() if i in empty]
             self._empty.append(self._sign("empty-group", None, optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
         filled = [group["params"] for group in groups if group["params"]]

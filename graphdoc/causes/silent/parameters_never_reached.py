@@ -283,7 +283,7 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
     name = name_of(program.optimizers, sign)
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None:
-        return None
+        return ungiven.spent(program, sign)
     at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
     groups = [
         value
@@ -295,7 +295,7 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
         groups = [groups[i] for i in sign.facts["empty"]]
     found = [o for value in groups if (o := one_shot(program.sources, program.parameters, at, value)) is not None]
     if len(found) != 1:
-        return None
+        return ungiven.spent(program, sign)
     return ungiven.nothing_left(
         found[0],
         at,
