@@ -122,6 +122,8 @@ MOST_JUDGED = 4
 MOST_LOOKS = 2
 """Times that the look at backward calls is taken up again for one optimizer."""
 MOST_CANDIDATES = 400
+MOST_AROUND = 8
+"""Modules around a layer that are gone through for one of the user's classes."""
 MOST_PLAIN = 60
 """Leaves that are no parameters and are followed at a time."""
 MOST_NETWORKS = 60
@@ -612,14 +614,16 @@ class Unheld(Watch):
 
 
 def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
-    """Where the forwards of these modules are written, or of the user's module that one of PyTorch's is a layer of;
+    """Where the forwards of these modules are written, or of the nearest of the user's modules around one of PyTorch's;
     none where one of them is not known."""
     codes: dict[Any, None] = {}
-    users = [m for m in instances_of(torch.nn.Module) if is_users(m)]
-    layers = {id(layer): m for m in users for layer in (m.__dict__.get("_modules") or {}).values()}
+    around = {id(c): m for m in instances_of(torch.nn.Module) for c in (m.__dict__.get("_modules") or {}).values()}
     for owner in owners:
-        around = owner if is_users(owner) else layers.get(id(owner))
-        codes[forward_of(around) if around is not None else None] = None
+        for _ in range(MOST_AROUND):
+            if owner is None or is_users(owner):
+                break
+            owner = around.get(id(owner))
+        codes[forward_of(owner) if owner is not None and is_users(owner) else None] = None
     return [] if None in codes else [begins_at(code, cwd) for code in codes]
 
 
