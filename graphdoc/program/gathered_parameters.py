@@ -40,10 +40,13 @@ def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
         parts = [lets_through(value, variable, name) for value in test.values]
         return None if None in parts else (all if isinstance(test.op, ast.And) else any)(parts)
     if is_method_call(test) and len(test.args) == 1:
-        text = _text(test.args[0])
-        if text is None or not is_name(test.func.value, variable) or test.func.attr not in ("startswith", "endswith"):
+        given = test.args[0]
+        texts = [_text(e) for e in (given.elts if isinstance(given, ast.Tuple) else [given])]
+        known = tuple(text for text in texts if text is not None)
+        if len(known) < len(texts) or not is_name(test.func.value, variable):
             return None
-        return name.startswith(text) if test.func.attr == "startswith" else name.endswith(text)
+        asked = {"startswith": name.startswith, "endswith": name.endswith}.get(test.func.attr)
+        return asked(known) if asked is not None else None
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and is_name(test.comparators[0], variable):
         text = _text(test.left)
         if text is not None and isinstance(test.ops[0], ast.In | ast.NotIn):
@@ -150,12 +153,15 @@ def _straight(scope: Scope) -> Iterator[Block]:
 
 def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: list[str]) -> bool:
     """Whether the program itself keeps these from its optimizers: one filter picks what they are given, or one list of
-    names (several are to divide all of it). Or a line that did not run gives these to one."""
-    filters = 0
+    names (several are to divide all of it). Or each is named in a condition that does not take it, or a line that did
+    not run gives these to one."""
+    filters, rejected = 0, set[str]()
     for _, one in bindings.everywhere(sources, ast.ListComp, ast.GeneratorExp):
         over = one.generators[0]
         kept = isinstance(one.elt, ast.Name | ast.Tuple) and plain_names(one.elt) <= plain_names(over.target)
-        filters += kept and any(_picks(over.iter, over.target, test) for test in over.ifs)
+        picking = [test for test in over.ifs if _picks(over.iter, over.target, test)] if kept else []
+        filters += bool(picking)
+        rejected |= {n for n in loose for test in picking if _rejects(test, over.target, n)}
     for _, loop in bindings.everywhere(sources, ast.For):
         tested = [n for n in each(loop, ast.If) if _picks(loop.iter, loop.target, n.test)]
         passing = any(isinstance(n.body[-1], ast.Continue) for n in tested)
@@ -164,7 +170,20 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
     for _, call in bindings.everywhere(sources, ast.Call):
         part = receiver_of(call) if is_method_call(call, "parameters") else None
         filters += isinstance(part, ast.Call) and is_name(part.func, "getattr")
-    return filters == 1 or _is_given_elsewhere(sources, optimizers, loose)
+    return filters == 1 or {*loose} == rejected or _is_given_elsewhere(sources, optimizers, loose)
+
+
+def _rejects(test: ast.expr, target: ast.expr, name: str) -> bool:
+    """Whether a condition names this parameter as one that it does not take: ``not n.endswith("scale")``."""
+    variables, parts = plain_names(target), name.split(".")
+    named = [n.operand for n in each(test, ast.UnaryOp) if isinstance(n.op, ast.Not)]
+    named += [ast.Compare(n.left, [ast.In()], n.comparators) for n in each(test, ast.Compare) if _is_not_in(n)]
+    own = [".".join(parts[i:]) for i in range(len(parts))]
+    return any(lets_through(n, variable, part) for n in named for variable in variables for part in own)
+
+
+def _is_not_in(node: ast.Compare) -> bool:
+    return len(node.ops) == 1 and isinstance(node.ops[0], ast.NotIn)
 
 
 def _picks(iterated: ast.expr, target: ast.expr, test: ast.expr) -> bool:

@@ -62,10 +62,12 @@ def weak_signs(evidence: Evidence) -> tuple[str, ...]:
 def ungiven_places(program: Program, sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
     name = optimizer_of(program.optimizers, sign)
-    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    optimizer = optimizer_with(program.optimizers, sign.optimizer)
+    making = made(program.sources, optimizer)
+    seen = making.frame(program.sources) if making else innermost_user(optimizer.stack if optimizer else ())
     return (
-        *((span("cause", making.frame(program.sources), f"{name} is not given them"),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}"),
+        *span_of("cause", seen, f"{name} is not given them"),
+        *span_of("related" if seen else "cause", sign.stack, f"gives gradients to {whose}"),
     )
 
 

@@ -10,7 +10,7 @@ from operator import ne
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
+from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
@@ -184,7 +184,8 @@ class Unheld(Watch):
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
     that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
-    user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``).
+    user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``). Or they are all
+    that modules around others have themselves, and optimizers hold the rest (``"split"``).
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
     ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
     ``ungiven``: the same, where the user asks for weak findings too."""
@@ -388,6 +389,7 @@ class Unheld(Watch):
             if user_frames(frame):
                 self._tell_weights(live, mine, owners, held)
             if not self._found:
+                self._tell_split(live, mine, owners)
                 self._tell_fresh(live, loose, owners)
                 self._tell_added(live, {i: p for i, p in mine.items() if self._candidates[i].adds})
 
@@ -447,18 +449,35 @@ class Unheld(Watch):
 
     def _tell_added(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> None:
         """Tell of those of ``mine``, which nobody clears, that one call bounds together with what is trained."""
-        found = self._audit.clips.of_nobody(set(mine), alone=False) if not self._found else None
+        # That values were drawn is a question to the source, which may not take it for a sign.
+        over = any(sign.facts.get("place") != "drawn" for sign in self._found)
+        found = self._audit.clips.of_nobody(set(mine), alone=False) if not over else None
         behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
         if found is not None and behind is not None:
             weighing = {i: mine[i] for i in found[1]}
             self._tell("unheld-bounded", behind, weighing, other=found[0], facts={"place": "added"})
+
+    def _tell_split(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> None:
+        """Tell of those of ``mine`` that modules around others have themselves, where an optimizer holds all of the
+        innermost modules and nothing of these: it was made from a list of layers."""
+        apart = self._asked | self.loaded
+        own = {i: p for i, p in mine.items() if i not in apart and is_training(owners[i])}
+        held = {i for seen, _ in live if seen.steps for i in seen.parameters}
+        for whole in instances_of(self._audit.torch.nn.Module) if own else ():
+            direct, innermost = parted(whole) if is_users(whole) else ({}, {})
+            several = len({id(owners[i]) for i in direct if i in own}) > 1
+            if several and direct.keys() <= own.keys() and innermost.keys() and innermost.keys() <= held:
+                beside = _whose(live, set(innermost))
+                if beside is not None:
+                    self._tell("unheld-fresh", beside, direct, facts={"place": "split"})
+                return
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
         is left by choice, and more than the optimizers hold is what is adapted by something small."""
         held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
         beside = _whose(live, self._together)
-        if beside is None:
+        if beside is None or self._found:
             return
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
@@ -592,7 +611,7 @@ class Unheld(Watch):
         sign = self._sign_at(kind, self._noted, other, parameters=every, optimizer=seen.id, count=ENOUGH)
         sign.facts = {"weights": names} if whole else facts or {}
         self._found.append(sign)
-        self._told = list(weighing)
+        self._told += weighing
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
@@ -670,6 +689,16 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
         beyond[m] |= (beyond[n] or n in further) and not is_number(order[m].node)
     known = {id(leaf): taking.of([n]) for n, leaf in order.leaves.items() if id(leaf) in new}
     return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
+
+
+def parted(whole: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """The parameters within a module that require gradients, by id: those that modules with children have themselves,
+    and those of the innermost modules."""
+    found: tuple[dict[int, Any], dict[int, Any]] = {}, {}
+    for m in modules_inside(whole):
+        own = [p for p in m.__dict__["_parameters"].values() if p is not None and p.requires_grad]
+        found[not m.__dict__["_modules"]].update((id(p), p) for p in own)
+    return found
 
 
 def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:

@@ -73,7 +73,7 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 
 MOST_NAMED = 4
 """Parameters that are given to an optimizer one by one."""
-_UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed", "unheld-fresh")
+_UNHELD = ("unheld-weight", "unheld-fresh", "unheld-bounded", "unheld-followed")
 _WHY = {
     "unheld-bounded": ("whose gradients are clipped", "their gradients are clipped before each step"),
     "added": (
@@ -91,6 +91,10 @@ _WHY = {
     "drawn": (
         "whose values were drawn at random",
         "they are in training mode, and what comes before them is stepped",
+    ),
+    "split": (
+        "which lie beside submodules",
+        "optimizers hold all parameters of the innermost modules, and none that a module with submodules has itself",
     ),
     "bare": (
         "made as `nn.Parameter` outside of any module",
