@@ -313,6 +313,23 @@ def watch_groups(witness: Witness, function: Any) -> None:
     _insert(witness, function, before, "groups that optimizers are given")
 
 
+def watch_births(witness: Witness, torch: Any) -> Callable[[], None]:
+    """Remember where modules are given parameters behind an optimizer; what undoes it."""
+
+    def born(_module: Any, _name: str, parameter: Any) -> None:
+        try:
+            if type(parameter) is torch.nn.Parameter:
+                witness.journal.born(parameter, here)
+        except Exception as e:
+            witness.trouble(e)
+
+    def here() -> stacks.Stack:
+        return stacks.stack_here(4)  # here < Journal.born < born < register_parameter
+
+    undo: Callable[[], None] = torch.nn.modules.module.register_module_parameter_registration_hook(born).remove
+    return undo
+
+
 def _insert(witness: Witness, function: Any, before: Callable[..., Any], told: str, **more: Any) -> None:
     try:
         witness.undoing.append(insert_calls(function, before=before, **more))
@@ -399,6 +416,7 @@ class Witness:
         self.switches = Switches(torch)
         self.undoing += self.switches.undo
         watch_making(self, getattr(optimizer.Optimizer.__init__, "__wrapped__", optimizer.Optimizer.__init__))
+        self.undoing.append(watch_births(self, torch))
         watch_groups(self, inspect.unwrap(optimizer.Optimizer.add_param_group))
         watch_call(self, zero_grad, "zero_grad")
         watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")

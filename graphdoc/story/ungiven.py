@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.finding import Finding, Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_given, may_give, never_given
@@ -17,10 +17,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
-from graphdoc.source.module import each, is_method_call, receiver_of, values_of
+from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import fresh_name
-from graphdoc.story.unregistered import is_made, makes_parameter
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
 # Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
@@ -294,46 +293,39 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 
 
 def made_late(program: Program, sign: Sign) -> Finding | None:
-    """The finding; None where a forward does not make all of these."""
-    paths = [set(name.split(".")) for name in sign.parameters]
-    attributes = sorted(set[str]().union(*paths))
-    found = [
-        _made_in(program.sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])
-    ]
-    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
-    places = [at for made_there in found for at in made_there.values()]
-    late = set[str]().union(*found)
-    if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
+    """The finding; None where the run has not seen all of these made behind the optimizer."""
+    optimizer = optimizer_with(program.optimizers, sign.optimizer)
+    born = [[Frame(**f) for f in frames] for frames in sign.facts.get("born", [])]
+    if not born or optimizer is None:
         return None
+    places = [_kept_at(program.sources, frames) for frames in born]
+    making = made(program.sources, optimizer)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
         f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
         (
-            *(span("cause", at, "makes what is to learn, too late") for at in places[:2]),
-            span("related", making.frame(program.sources), f"`{name}` takes what there is now"),
+            *(span("cause", at, "makes what is to learn, too late") for at in each_once(places)[:2]),
+            *span_of(
+                "related",
+                making.frame(program.sources) if making else optimizer.stack,
+                f"`{name}` takes what there is now",
+            ),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         because=unused_gradients(sign, whose),
     )
 
 
-def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) -> dict[str, Frame]:
-    """Those of the attributes for which this forward makes a parameter or a layer, and which ``__init__`` leaves empty;
-    each with the place."""
-    root = bindings.tree(sources, file)
-    forward, owner = bindings.function_around(root, line), bindings.class_around(root, line)
-    methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
-    found = {}
-    for attribute in attributes:
-        path = f"self.{attribute}"
-        first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
-        late = [v for v in values_of(forward, path) if makes_parameter(v) or is_made(v)]
-        if late and all(isinstance(v, ast.Constant) for v in first):
-            found[attribute] = bindings.frame_of(sources, file, late[0])
-    return found
+def _kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
+    """What the innermost of these lines keeps in an attribute or a container; else the innermost line."""
+    for frame in reversed(frames):
+        statement = bindings.statement_at(sources, frame)
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
+            return bindings.frame_of(sources, frame.file, statement.value)
+    return frames[-1]
 
 
 # Telling parameters that were left out of an optimizer which has others of the same layers.

@@ -17,8 +17,8 @@ from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
-from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.places.code_places import begins_at, is_users, shown_file
+from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
@@ -122,8 +122,8 @@ MOST_JUDGED = 4
 MOST_LOOKS = 2
 """Times that the look at backward calls is taken up again for one optimizer."""
 MOST_CANDIDATES = 400
-MOST_AROUND = 8
-"""Modules around a layer that are gone through for one of the user's classes."""
+MOST_PLACES = 4
+"""Places at which forwards make parameters that are told."""
 MOST_PLAIN = 60
 """Leaves that are no parameters and are followed at a time."""
 MOST_NETWORKS = 60
@@ -187,7 +187,7 @@ class Unheld(Watch):
     user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``). Or they are all
     that modules around others have themselves, and optimizers hold the rest (``"split"``).
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
-    ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
+    ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
@@ -555,13 +555,22 @@ class Unheld(Watch):
             self._suspect(*training[0], mine)
         seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
-            facts = {
-                "loaded": any(i in self.loaded for i in mine),
-                "forwards": forwards_of(self._audit.torch, [owners[i] for i in mine], self._audit.witness.cwd),
-            }
+            facts = {"loaded": any(i in self.loaded for i in mine), "born": self._born(seen, mine)}
             self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.mode.split(":"):
                 self._note("ungiven", seen, list(mine))
+
+    def _born(self, seen: Seen, mine: dict[int, Any]) -> list[list[dict[str, Any]]]:
+        """Where a forward has made all of ``mine``, behind this optimizer and within a module of which it holds the
+        rest: of each the user's frames from there on."""
+        optimizer, journal = seen.ref(), self._audit.journal
+        stacks = [journal.born_behind(i, optimizer) for i in mine]
+        if None in stacks or len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) < len(mine):
+            return []
+        users = [[f for f in self._frames(stack) if f.user] for stack in stacks]
+        first = [next((n for n, f in enumerate(u) if f.function.endswith("forward")), -1) for u in users]
+        found = [plain(u[n:]) for u, n in zip(users, first, strict=True)] if -1 not in first else []
+        return [f for i, f in enumerate(found) if f not in found[:i]][:MOST_PLACES]
 
     def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:
         """Note those of ``mine`` that may have been one with a parameter which the optimizer steps."""
@@ -630,20 +639,6 @@ class Unheld(Watch):
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
         with self._unseen():
             return any(c.is_written(p, self._audit.torch) for c, p in told)
-
-
-def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
-    """Where the forwards of these modules are written, or of the nearest of the user's modules around one of PyTorch's;
-    none where one of them is not known."""
-    codes: dict[Any, None] = {}
-    around = {id(c): m for m in instances_of(torch.nn.Module) for c in (m.__dict__.get("_modules") or {}).values()}
-    for owner in owners:
-        for _ in range(MOST_AROUND):
-            if owner is None or is_users(owner):
-                break
-            owner = around.get(id(owner))
-        codes[forward_of(owner) if owner is not None and is_users(owner) else None] = None
-    return [] if None in codes else [begins_at(code, cwd) for code in codes]
 
 
 def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:

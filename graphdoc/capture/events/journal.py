@@ -6,7 +6,7 @@ import _thread
 import itertools
 import weakref
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import CodeType
 from typing import Any
 
@@ -71,6 +71,8 @@ MOST_PLACES = 5_000
 """Places whose events are counted."""
 MOST_FIRSTS = 300
 """Places whose first events are kept for good."""
+MOST_BORN = 400
+"""Parameters made behind an optimizer that are remembered."""
 MOST_OPTIMIZERS = 200
 """Optimizers after which those that have ended are forgotten."""
 BATCH = 128
@@ -197,6 +199,8 @@ class Journal:
         self.steps = 0
         """How many steps there have been, of any optimizer."""
         self.living = Living(lambda: self.count, self._forget)
+        self._born: dict[int, tuple[frozenset[int], stacks.Stack]] = self.living.forgetting({})
+        """By the id of a parameter: the optimizers that had been made, and where."""
         self.with_grad: dict[int, int] = self.living.forgetting({})
 
     @property
@@ -343,6 +347,18 @@ class Journal:
         """The code of the generators that had ended when this optimizer was given them, by the number of the group."""
         ref, _, spent = self._begun.get(id(optimizer), (None, None, None))
         return spent if spent is not None and ref is not None and ref() is optimizer else {}
+
+    def born(self, parameter: Any, stack: Callable[[], stacks.Stack]) -> None:
+        """A module is given this parameter: where, and behind which optimizers, is kept."""
+        if self._begun and len(self._born) < MOST_BORN:
+            self.living.note([parameter])
+            if id(parameter) not in self._born:
+                self._born[id(parameter)] = frozenset(self._begun), stack()
+
+    def born_behind(self, ident: int, optimizer: Any) -> stacks.Stack | None:
+        """Where a module was given this parameter, if that was when the optimizer had been made already."""
+        begun, stack = self._born.get(ident, (frozenset(), None))
+        return stack if id(optimizer) in begun and self._begun_at(optimizer) is not None else None
 
     def made(self) -> list[tuple[Any, Seen | None]]:
         """The optimizers that were seen made and live, each with its record if it has done anything."""
