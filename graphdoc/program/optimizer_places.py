@@ -14,7 +14,7 @@ from graphdoc.program.bindings import frame_of, function_around, scope_at, sourc
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, is_set, only, plain_names, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
 from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
@@ -102,13 +102,19 @@ _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
 """Functions of torch.distributed that give a module other parameters, in place."""
 
 
-def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
-    """The first statement behind, in the same block, that replaces what these parameters belong to; else the first
-    one behind, wherever it stands, that assigns one of them; or None."""
+def replacing(sources: SourceTexts, making: Made, names: list[str], born: list[Frame]) -> ast.stmt | None:
+    """The first statement behind, in the same block, that replaces what these parameters belong to: the one that ran
+    when they were ``born``, where the run has seen that; else the first one behind, wherever it stands, that assigns
+    one of them; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    run = [s for s in making.behind if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)]  # its call replaces
-    found = next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    run = [s for s in making.behind if not isinstance(s, kinds)]  # a call of theirs replaces
+    ran = [
+        bindings.statement_at(sources, f) for f in born if f.file == making.file and any(covers(s, f.line) for s in run)
+    ]
+    found = next((s for s in ran if s is not None), None)
+    found = found or next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
     assigned = (n for s in run for n in each(s, ast.Assign) if not {*names}.isdisjoint(map(_base, n.targets)))
     return found or next(assigned, None)
 
@@ -185,50 +191,10 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
         return any(_base(t) in owners for t in node.targets)
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Attribute):
-        whole = bindings.text_of(node.func.value).removeprefix("self.")
-        paths = {f".{whole}.{a}" for a in attributes_set(sources, node.func.attr)}
-        if any(f".{owner}".endswith(path) for owner in owners for path in paths):
-            return True
     given = [bindings.text_of(a) for a in node.args]
     if given and given[0] in owners and any(f.line == node.lineno for f in library_calls(sources, *_SHARDING)):
         return True
-    if bindings.text_of(node.func) == "setattr":
-        return bool(given) and given[0] in owners
-    return isinstance(node.func, ast.Name) and any(
-        text in owners and _replaces_in(sources, node.func.id, at) for at, text in enumerate(given)
-    )
-
-
-def attributes_set(sources: SourceTexts, method: str, outer: frozenset[str] = frozenset()) -> set[str]:
-    """The attributes that methods of this name, and what they call on ``self``, give their object a new value of."""
-    found: set[str] = set()
-    for _, cls in bindings.everywhere(sources, ast.ClassDef) if method not in outer else ():
-        body = bindings.methods_of(cls).get(method)
-        for n in walked(body) if body is not None else ():
-            if isinstance(n, ast.Assign):
-                found |= {_base(t)[5:] for t in targets_of(n) if _base(t).startswith("self.")}
-            elif is_method_call(n) and is_name(n.func.value, "self"):
-                found |= attributes_set(sources, n.func.attr, outer | {method})
-    return found
-
-
-def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
-    """Whether a function of the program assigns to an attribute of its argument at this position."""
-    for _, found in bindings.everywhere(sources, ast.FunctionDef):
-        if found.name != function or len(found.args.args) <= at:
-            continue
-        name = found.args.args[at].arg
-        for n in walked(found):
-            if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
-                return True
-            if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
-                return _base(n.args[0]) == name
-    return False
-
-
-def _is_inside(target: ast.expr, name: str) -> bool:
-    return isinstance(target, ast.Attribute | ast.Subscript) and _base(target.value).split(".")[0] == name
+    return bindings.text_of(node.func) == "setattr" and bool(given) and given[0] in owners
 
 
 def _base(node: ast.expr) -> str:

@@ -298,7 +298,7 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
     born = [[Frame(**f) for f in frames] for frames in sign.facts.get("born", [])]
     if not born or optimizer is None:
         return None
-    places = [_kept_at(program.sources, frames) for frames in born]
+    places = [kept_at(program.sources, frames) for frames in born]
     making = made(program.sources, optimizer)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
@@ -319,7 +319,7 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-def _kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
+def kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
     """What the innermost of these lines keeps in an attribute or a container; else the innermost line."""
     for frame in reversed(frames):
         statement = bindings.statement_at(sources, frame)

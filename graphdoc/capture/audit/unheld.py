@@ -173,7 +173,8 @@ def _values_of(parameter: Any) -> Any:
 
 class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more (``facts["gone"]``), or they get nothing,
-    and others of the same shapes do. ``unheld-weight``: what weighs the terms of the loss (``facts["weights"]``) is in
+    and others of the same shapes do, which were ``born`` behind it, if that was seen.
+    ``unheld-weight``: what weighs the terms of the loss (``facts["weights"]``) is in
     no optimizer. ``unheld-bounded``: the call ``other`` bounds these gradients alone; ``facts["place"]`` is
     ``"added"`` where it bounds others too and nothing ever clears these.
     ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
@@ -187,7 +188,8 @@ class Unheld(Watch):
     user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``). Or they are all
     that modules around others have themselves, and optimizers hold the rest (``"split"``).
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
-    ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer.
+    ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer,
+    as a part of what it holds.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
@@ -409,11 +411,13 @@ class Unheld(Watch):
             if not in_place:
                 continue  # of other networks than the one that it holds the rest of
             used = sum(id(p) in audit.names for p in gone) >= min(len(gone), 2)  # a loop's variable is one
-            if gone and used and not any(id(p) in audit.journal.with_grad for p in gone):
+            born = self._born(seen, in_place)[:1]
+            if gone and used and (born or not any(id(p) in audit.journal.with_grad for p in gone)):
                 # The list that the optimizer was made from names them too: what stands in their place tells.
-                used, self._gone = not are_twins(gone, in_place.values()), [Ref(p) for p in gone]
+                used, self._gone = not are_twins(gone, in_place.values()), [] if born else [Ref(p) for p in gone]
             if not gone or not used:
-                self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
+                facts = {"gone": bool(gone), "born": born}
+                self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
             return True
         return False
 
@@ -555,20 +559,23 @@ class Unheld(Watch):
             self._suspect(*training[0], mine)
         seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
-            facts = {"loaded": any(i in self.loaded for i in mine), "born": self._born(seen, mine)}
+            part = len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) == len(mine)
+            facts = {
+                "loaded": any(i in self.loaded for i in mine),
+                "born": self._born(seen, mine, "forward") if part else [],
+            }
             self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.mode.split(":"):
                 self._note("ungiven", seen, list(mine))
 
-    def _born(self, seen: Seen, mine: dict[int, Any]) -> list[list[dict[str, Any]]]:
-        """Where a forward has made all of ``mine``, behind this optimizer and within a module of which it holds the
-        rest: of each the user's frames from there on."""
-        optimizer, journal = seen.ref(), self._audit.journal
-        stacks = [journal.born_behind(i, optimizer) for i in mine]
-        if None in stacks or len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) < len(mine):
+    def _born(self, seen: Seen, mine: dict[int, Any], within: str = "") -> list[list[dict[str, Any]]]:
+        """Where all of ``mine`` were made behind this optimizer: of each the user's frames, or those from a function
+        of this name on."""
+        stacks = [self._audit.journal.born_behind(i, seen.ref()) for i in mine]
+        if None in stacks:
             return []
         users = [[f for f in self._frames(stack) if f.user] for stack in stacks]
-        first = [next((n for n, f in enumerate(u) if f.function.endswith("forward")), -1) for u in users]
+        first = [next((n for n, f in enumerate(u) if f.function.endswith(within)), -1) for u in users]
         found = [plain(u[n:]) for u, n in zip(users, first, strict=True)] if -1 not in first else []
         return [f for i, f in enumerate(found) if f not in found[:i]][:MOST_PLACES]
 

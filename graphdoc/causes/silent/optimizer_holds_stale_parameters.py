@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign, SourceTexts, optimizer_with
+from graphdoc.evidence import Frame, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -15,6 +15,7 @@ from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, r
 from graphdoc.program.proof import Proof, likely, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.story.ungiven import kept_at
 from graphdoc.story.wording import first_told, folded, listing, optimizer_of
 
 PAGE = Page(
@@ -67,7 +68,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     own = name_of(program.optimizers, sign)
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
-    change = replacing(program.sources, making, sign.parameters) if making is not None else None
+    born = [Frame(**f) for frames in sign.facts.get("born", []) for f in frames]
+    change = replacing(program.sources, making, sign.parameters, born) if making is not None else None
     later = rebuilt(program.sources, making, sign.parameters) if making is not None and change is None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
@@ -84,6 +86,8 @@ def _told(program: Program, sign: Sign) -> Finding:
                 remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if spans else "cause", making.frame(program.sources), label))
+    if born and change is None and later is None:
+        spans.insert(0, span("cause", kept_at(program.sources, born), f"gives the model what {name} does not hold"))
     spans += span_of(
         "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )

@@ -41,7 +41,8 @@ Or a layer or a `Parameter` is made in `forward`: each call has a new one, with 
 seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
 
 Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing; or the `.weight` and
-`.bias` of each module, and a `Parameter` of another name is missing. Or it is given a
+`.bias` of each module, and a `Parameter` of another name is missing; or it was given the innermost layers, and not what
+the modules around them have themselves. Or it is given a
 network that another optimizer has already, in the place of its own. Or a new layer between trained ones, or an
 `nn.Parameter` that no module has, is in no optimizer. Or somebody waits for what no step gives: the
 gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
