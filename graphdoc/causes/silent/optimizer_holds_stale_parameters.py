@@ -96,7 +96,12 @@ def _told(program: Program, sign: Sign) -> Finding:
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient."
     )
-    if change is None and later is None and not sign.facts.get("gone", True):
+    if change is None and later is None and not born and sign.facts.get("gone", True):
+        why = (
+            "No module has the parameters that the optimizer holds: they were replaced, or are those of an earlier "
+            "network. It goes on stepping them, and they get no gradient."
+        )
+    elif change is None and later is None and not sign.facts.get("gone", True):
         what = "holds none of the parameters that get gradients"
         why = (
             "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
