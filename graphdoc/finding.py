@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from graphdoc.evidence import Frame
 from graphdoc.model import COMPLETE, Confidence, Safety, Span
@@ -39,6 +39,9 @@ class Remedy:
         return list(self.args["edits"]) if self.kind == "several" else [{"kind": self.kind, "args": dict(self.args)}]
 
 
+_One = TypeVar("_One")
+
+
 def remedy_at(
     frame: Frame | None, kind: str, title: str, safety: Safety, note: str = "", **args: Any
 ) -> tuple[Remedy, ...]:
@@ -59,9 +62,9 @@ def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
     return {"kind": kind, "args": {"place": place(frame), **args}}
 
 
-def each_once(edits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The edits without those that came before."""
-    return [e for i, e in enumerate(edits) if e not in edits[:i]]
+def each_once(values: Sequence[_One]) -> list[_One]:
+    """The edits, or places, without those that came before."""
+    return [v for i, v in enumerate(values) if v not in values[:i]]
 
 
 def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import Switches
@@ -276,6 +276,8 @@ class Witness:
         self.watch(module, "zero_grad", "zero_grad calls of modules", before=self._emptying)
         self.watch(module, "load_state_dict", "load_state_dict calls", before=self._loading)
         self.watch(module, "state_dict", "state_dict calls", before=self._is_whole, gave=self._gave_state)
+        self.watch(kind, "add_param_group", "groups that optimizers are given", before=self._collected)
+        self.undoing.append(torch.nn.modules.module.register_module_parameter_registration_hook(self._born).remove)
         if not told_of_end:
             atexit.register(self.at_exit)
         self._watch_threads()
@@ -347,6 +349,20 @@ class Witness:
 
     def _making(self, optimizer: Any, *_: Any) -> None:
         self.journal.begins(optimizer, stacks.stack_here(3))  # this < Optimizer.__init__ < its caller
+
+    def _collected(self, optimizer: Any, group: Any, *_: Any) -> None:
+        """An optimizer may be given a generator that something else has gone through."""
+        given = group.get("params") if type(group) is dict else None
+        if type(given) is GeneratorType and given.gi_frame is None:
+            self.journal.spent(optimizer)[len(optimizer.param_groups)] = given.gi_code
+
+    def _born(self, _module: Any, _name: str, parameter: Any) -> None:
+        try:
+            if type(parameter) is self.torch.nn.Parameter:
+                # The lambda < Journal.born < this < register_parameter.
+                self.journal.born(parameter, lambda: stacks.stack_here(4))
+        except Exception as e:
+            self.trouble(e)
 
     def _clearing(self, optimizer: Any, *_: Any) -> None:
         with self.modes.left():

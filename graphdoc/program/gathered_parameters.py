@@ -42,9 +42,11 @@ def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
         case ast.BoolOp(op=op, values=values):
             parts = [lets_through(value, variable, name) for value in values]
             return None if None in parts else (all if isinstance(op, ast.And) else any)(parts)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr=method), args=[ast.Constant(value=str(text))]):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr=method), args=[given]):
             asks = {"startswith": name.startswith, "endswith": name.endswith}.get(method)
-            return asks(text) if asks is not None and own == variable else None
+            texts = tuple(e.value if isinstance(e, ast.Constant) else None for e in elements(given) or [given])
+            known = tuple(text for text in texts if isinstance(text, str))
+            return asks(known) if asks is not None and own == variable and known == texts else None
         case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn() as op]):
             return (text in name) is isinstance(op, ast.In) if is_name(test.comparators[0], variable) else None
     return None
@@ -137,12 +139,15 @@ def _straight(scope: Function) -> Iterator[Block]:
 
 def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: list[str]) -> bool:
     """Whether the program itself keeps these from its optimizers: one filter picks what they are given, or one list of
-    names (several are to divide all of it). Or a line that did not run gives these to one."""
-    filters = 0
+    names (several are to divide all of it). Or each is named in a condition that does not take it, or a line that did
+    not run gives these to one."""
+    filters, rejected = 0, set[str]()
     for _, one in bindings.everywhere(sources, ast.ListComp, ast.GeneratorExp):
         over = one.generators[0]
         kept = isinstance(one.elt, ast.Name | ast.Tuple) and plain_names(one.elt) <= plain_names(over.target)
-        filters += kept and any(_picks(over.iter, over.target, test) for test in over.ifs)
+        picking = [test for test in over.ifs if _picks(over.iter, over.target, test)] if kept else []
+        filters += bool(picking)
+        rejected |= {n for n in loose for test in picking if _rejects(test, over.target, n)}
     for _, loop in bindings.everywhere(sources, ast.For):
         tested = [n for n in each(loop, ast.If) if _picks(loop.iter, loop.target, n.test)]
         passing = any(isinstance(n.body[-1], ast.Continue) for n in tested)
@@ -150,7 +155,20 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
         filters += 1 if passing else len(found)
     calls = (call for _, call in bindings.everywhere(sources, ast.Call) if is_method_call(call, "parameters"))
     filters += sum(bindings.text_of(call.func.value).startswith("getattr(") for call in calls)
-    return filters == 1 or _is_given_elsewhere(sources, optimizers, loose)
+    return filters == 1 or {*loose} == rejected or _is_given_elsewhere(sources, optimizers, loose)
+
+
+def _rejects(test: ast.expr, target: ast.expr, name: str) -> bool:
+    """Whether a condition names this parameter as one that it does not take: ``not n.endswith("scale")``."""
+    variables, parts = plain_names(target), name.split(".")
+    named = [n.operand for n in each(test, ast.UnaryOp) if isinstance(n.op, ast.Not)]
+    named += [ast.Compare(n.left, [ast.In()], n.comparators) for n in each(test, ast.Compare) if _is_not_in(n)]
+    own = [".".join(parts[i:]) for i in range(len(parts))]
+    return any(lets_through(n, variable, part) for n in named for variable in variables for part in own)
+
+
+def _is_not_in(node: ast.Compare) -> bool:
+    return len(node.ops) == 1 and isinstance(node.ops[0], ast.NotIn)
 
 
 def _picks(iterated: ast.expr, target: ast.expr, test: ast.expr) -> bool:
@@ -343,12 +361,35 @@ def asks_for_gradient(node: ast.expr) -> bool:
 
 def _kept(value: ast.expr, own: str) -> bool:
     """Whether a generator's conditions surely let a trainable parameter through whose name in its module is ``own``."""
-    if not isinstance(value, ast.GeneratorExp):
-        return True
+    return not isinstance(value, ast.GeneratorExp) or all(answer is True for answer in _answers(value, own))
+
+
+def may_give(value: ast.expr, names: list[str]) -> bool:
+    """Whether this iterator may give any of these parameters, which its module calls by a part of their names."""
+    parts = [n.split(".") for n in names]
+    own = {".".join(p[i:]) for p in parts for i in range(len(p))}
+    return not isinstance(value, ast.GeneratorExp) or any(False not in _answers(value, name) for name in own)
+
+
+def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr]]:
+    """The iterators over parameters that a name is bound to which a group of an optimizer has: the name, the place."""
+    for file, node in bindings.everywhere(sources, ast.Dict, ast.keyword):
+        keyed = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+        values = [node.value] if isinstance(node, ast.keyword) and node.arg == "params" else []
+        for given in values + [value for key, value in keyed if is_constant(key, "params")]:
+            name = bindings.dotted(given)
+            for at, value in bindings.assignments(sources, bindings.frame_of(sources, file, given), name):
+                once = isinstance(value, ast.Call) and bindings.dotted(value.func) in ("filter", "map")
+                if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
+                    yield name, bindings.frame_of(sources, at.file, value), value
+
+
+def _answers(value: ast.GeneratorExp, own: str) -> list[bool | None]:
+    """What each condition of a generator says of a trainable parameter whose name in its module is ``own``."""
     loop = value.generators[0]
     pair = elements(loop.target) if is_method_call(loop.iter, "named_parameters") else []
     variable = last_word(pair[0]) if len(pair) == 2 else ""
-    return all(asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
+    return [asks_for_gradient(c) or lets_through(c, variable, own) for c in loop.ifs]
 
 
 def _learning(parameters: list[Parameter], module: str) -> list[str]:

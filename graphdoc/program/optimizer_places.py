@@ -11,11 +11,11 @@ from functools import lru_cache
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
+from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
     blocks_of,
-    called,
     covers,
     is_attribute,
     is_set,
@@ -32,10 +32,11 @@ Block = list[ast.stmt]
 
 @dataclass(frozen=True)
 class Made:
-    """The statement that makes an optimizer, with the statements behind it in its block."""
+    """The statement that makes an optimizer, with the statements before and behind it in its block."""
 
     file: str
     statement: ast.Assign
+    before: Block
     behind: Block
 
     @property
@@ -49,6 +50,30 @@ class Made:
         """Its place."""
         return bindings.frame_of(sources, self.file, self.statement)
 
+    def gathering(self) -> ast.stmt:
+        """The first statement of the block that gathers what the optimizer is given: the one that makes it, or one
+        that reads a module's parameters into a name which that takes."""
+        holding: set[str] = set()
+        first: dict[str, ast.stmt] = {}
+        for s in self.before:
+            if any(is_method_call(n, *ITERATORS) for n in each(s, ast.Call)) or holding & plain_names(s, ast.Load):
+                names = plain_names(s, ast.Store) | {n.id for n in map(_filled_in, walked(s)) if n is not None}
+                begun = min((first[n] for n in holding & plain_names(s, ast.Load)), key=_line, default=s)
+                first |= dict.fromkeys(names - holding, begun)
+                holding |= names
+        given = holding & plain_names(self.statement.value, ast.Load)
+        return min((first[n] for n in given), key=_line, default=self.statement)
+
+
+def _line(statement: ast.stmt) -> int:
+    return statement.lineno
+
+
+def _filled_in(node: ast.AST) -> ast.Name | None:
+    """The list that ``append`` or ``extend`` is called on."""
+    on = node.func.value if is_method_call(node, "append", "extend") else None
+    return on if isinstance(on, ast.Name) else None
+
 
 def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
     """The statement that binds this optimizer to a call: of several the one that ran as it was made; None where there
@@ -61,7 +86,7 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
     name = optimizer.name
     alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
     found = [
-        Made(file, statement, block[i + 1 :])
+        Made(file, statement, block[:i], block[i + 1 :])
         for file, node in bindings.everywhere(sources)
         for block in blocks_of(node)
         for i, statement in enumerate(block)
@@ -90,13 +115,16 @@ _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
 """Functions of torch.distributed that give a module other parameters, in place."""
 
 
-def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
-    """The first statement behind, in the same block, that replaces what these parameters belong to; else the first
-    one behind, wherever it stands, that assigns one of them; or None."""
+def replacing(sources: SourceTexts, making: Made, names: list[str], born: list[Frame]) -> ast.stmt | None:
+    """The first statement behind, in the same block, that replaces what these parameters belong to: the one that ran
+    when they were ``born``, where the run has seen that; else the first one behind, wherever it stands, that assigns
+    one of them; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
     run = [s for s in making.behind if not isinstance(s, Function)]  # its call replaces
-    found = next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
+    own = [f for f in born if f.file == making.file and any(covers(s, f.line) for s in run)]
+    found = next((s for f in own if (s := bindings.statement_at(sources, f)) is not None), None)
+    found = found or next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
     assigned = (n for s in run for n in each(s, ast.Assign) if not {*names}.isdisjoint(map(_base, n.targets)))
     return found or next(assigned, None)
 
@@ -166,21 +194,8 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
         return False
     given = [bindings.text_of(a) for a in node.args]
     function, mine = bindings.text_of(node.func), not owners.isdisjoint(given[:1])
-    if mine and (function == "setattr" or any(f.line == node.lineno for f in library_calls(sources, *_SHARDING))):
-        return True
-    return any(text in owners and _replaces_in(sources, function, at) for at, text in enumerate(given))
-
-
-def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
-    """Whether a function of the program assigns to an attribute of its argument at this position."""
-    named = (f for _, f in bindings.everywhere(sources, ast.FunctionDef) if f.name == function)
-    for found, name in ((f, a.arg) for f in named for a in f.args.args[at : at + 1]):
-        targets = (t for n in each(found, ast.Assign) for t in n.targets)
-        inside = (_base(t.value).split(".")[0] for t in targets if isinstance(t, ast.Attribute | ast.Subscript))
-        given = (_base(a) for n in each(found, ast.Call) if called(n) == "setattr" for a in n.args[:1])
-        if name in inside or name in given:
-            return True
-    return False
+    shards = (f.line == node.lineno for f in library_calls(sources, *_SHARDING))
+    return mine and (function == "setattr" or any(shards))
 
 
 def _base(node: ast.expr) -> str:

@@ -7,20 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import LIST, Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.finding import LIST, Finding, Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
+from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_given, may_give, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
-from graphdoc.source.module import each, is_method_call, receiver_of, values_of
+from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import fresh_name
-from graphdoc.story.unregistered import is_made, makes_parameter
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
 # Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
@@ -62,10 +61,12 @@ def weak_signs(evidence: Evidence) -> tuple[str, ...]:
 def ungiven_places(program: Program, sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
     name = optimizer_of(program.optimizers, sign)
-    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
+    optimizer = optimizer_with(program.optimizers, sign.optimizer)
+    making = made(program.sources, optimizer)
+    seen = making.frame(program.sources) if making else innermost_user(optimizer.stack if optimizer else ())
     return (
-        *((span("cause", making.frame(program.sources), f"{name} is not given them"),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}"),
+        *span_of("cause", seen, f"{name} is not given them"),
+        *span_of("related" if seen else "cause", sign.stack, f"gives gradients to {whose}"),
     )
 
 
@@ -192,6 +193,40 @@ def nothing_left(
     )
 
 
+def spent(program: Program, sign: Sign) -> Finding | None:
+    """The finding for groups whose generators had ended before the optimizer got them; None where nothing that they
+    may have given gets gradients and has no optimizer: they may have been rightly empty."""
+    begun, optimizer = sign.facts.get("spent", []), optimizer_with(program.optimizers, sign.optimizer)
+    loose = [
+        n for s in program.signs if s.kind == "suspect-ungiven" for n in s.parameters if s.optimizer == sign.optimizer
+    ]
+    if not begun or not loose:
+        return None
+    known = list(iterators_given(program.sources))
+    ended = {(f["file"], f["line"]) for f in begun}
+    own = [(at, value) for _, at, value in known if isinstance(value, ast.GeneratorExp) and (at.file, at.line) in ended]
+    others = len({f["file"] for f in begun} - {at.file for at, _ in own})
+    if own and not others and not any(may_give(value, loose) for _, value in own):
+        return None
+    fitting = [(at, value) for _, at, value in known if (at, value) in own or (others and is_method_call(value))]
+    whose = folded(loose, beside=(p.name for p in program.parameters if p.owners))
+    name = optimizer_of(program.optimizers, sign)
+    places = [at for at, _ in fitting] or list(optimizer.stack[-1:] if optimizer is not None else ())
+    edits = [edit_at("rewrite", at, pairs=LIST) for at, _ in fitting]
+    count, groups = len(begun), sign.facts["groups"]
+    return Finding(
+        *likely(0.93),  # that they had ended is seen; what they would have given is not
+        f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up",
+        _WHY,
+        (
+            *(span("cause", at, "can be gone through only once") for at in places[:3]),
+            *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
+        ),
+        remedies=tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}")),
+        because=f"the generators had ended when {name} was given them; {unused_gradients(sign, whose)}",
+    )
+
+
 # Telling parameters that are unfrozen when their optimizer has been made without them.
 
 
@@ -265,46 +300,39 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 
 
 def made_late(program: Program, sign: Sign) -> Finding | None:
-    """The finding; None where a forward does not make all of these."""
-    paths = [set(name.split(".")) for name in sign.parameters]
-    attributes = sorted(set[str]().union(*paths))
-    found = [
-        _made_in(program.sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])
-    ]
-    making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
-    places = [at for made_there in found for at in made_there.values()]
-    late = set[str]().union(*found)
-    if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
+    """The finding; None where the run has not seen all of these made behind the optimizer."""
+    optimizer = optimizer_with(program.optimizers, sign.optimizer)
+    born = [[Frame(**f) for f in frames] for frames in sign.facts.get("born", [])]
+    if not born or optimizer is None:
         return None
+    places = [kept_at(program.sources, frames) for frames in born]
+    making = made(program.sources, optimizer)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
+        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
         f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
         (
-            *(span("cause", at, "makes what is to learn, too late") for at in places[:2]),
-            span("related", making.frame(program.sources), f"`{name}` takes what there is now"),
+            *(span("cause", at, "makes what is to learn, too late") for at in each_once(places)[:2]),
+            *span_of(
+                "related",
+                making.frame(program.sources) if making else optimizer.stack,
+                f"`{name}` takes what there is now",
+            ),
             *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         because=unused_gradients(sign, whose),
     )
 
 
-def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) -> dict[str, Frame]:
-    """Those of the attributes for which this forward makes a parameter or a layer, and which ``__init__`` leaves empty;
-    each with the place."""
-    root = bindings.tree(sources, file)
-    forward, owner = bindings.function_around(root, line), bindings.class_around(root, line)
-    methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
-    found = {}
-    for attribute in attributes:
-        path = f"self.{attribute}"
-        first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
-        late = [v for v in values_of(forward, path) if makes_parameter(v) or is_made(v)]
-        if late and all(isinstance(v, ast.Constant) for v in first):
-            found[attribute] = bindings.frame_of(sources, file, late[0])
-    return found
+def kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
+    """What the innermost of these lines keeps in an attribute or a container; else the innermost line."""
+    for frame in reversed(frames):
+        statement = bindings.statement_at(sources, frame)
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
+            return bindings.frame_of(sources, frame.file, statement.value)
+    return frames[-1]
 
 
 # Telling parameters that were left out of an optimizer which has others of the same layers.

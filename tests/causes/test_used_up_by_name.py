@@ -55,5 +55,39 @@ def test_a_filter_that_no_parameter_passes_is_healthy(tmp_path: Path) -> None:
     assert observe(tmp_path, TEXT.replace("FILTER", '"adapter" in n and not n.endswith("bias")')).slugs == []
 
 
-def test_a_filter_that_the_source_does_not_tell_is_left_alone(tmp_path: Path) -> None:
-    assert observe(tmp_path, TEXT.replace("FILTER", "n.split('.')[0] in {'trunk'}")).slugs == []
+def test_a_filter_that_the_source_does_not_tell_is_told_by_the_run(tmp_path: Path) -> None:
+    seen = observe(tmp_path, TEXT.replace("FILTER", "n.split('.')[0] in {'trunk'}"))
+    assert seen.lines("cause") == ["slow = (p for n, p in net.named_parameters() if n.split('.')[0] in {'trunk'})"]
+    assert seen.found[0].finding.title == "1 of 2 groups of `optimizer` is empty: the iterators were used up"
+    texts = next(texts for kind, texts in seen.patches() if kind == "rewrite")
+    assert observe(tmp_path / "mended", texts["train.py"]).mended
+
+
+def test_an_iterator_that_was_rightly_empty_leaves_nothing_out(tmp_path: Path) -> None:
+    text = TEXT.replace("FILTER", "n.split('.')[0] in {'adapter'}").replace('n.startswith("tip")', '"." in n')
+    assert observe(tmp_path, text).slugs == []
+
+
+def test_iterators_of_a_helper_are_told(tmp_path: Path) -> None:
+    groups = """\
+def groups_of(parts, rates):
+    groups, count = [], 0
+    for part, rate in zip(parts, rates):
+        mine = part.parameters()
+        count += sum(1 for _ in mine)
+        groups.append(dict(params=mine, lr=rate))
+    return groups, count
+
+
+def build(net):
+    groups, count = groups_of([net.trunk], [1e-4])
+    groups.append({"params": net.tip.parameters()})
+    print(count)
+    return torch.optim.AdamW(groups, lr=1e-2)
+
+
+torch.manual"""
+    before, _, behind = TEXT.partition("def build")
+    seen = observe(tmp_path, before + groups + behind.partition("torch.manual")[2])
+    assert seen.lines("cause") == ["mine = part.parameters()"]
+    assert "rewrite" in [kind for kind, _ in seen.patches()]

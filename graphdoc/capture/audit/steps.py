@@ -7,7 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.audit.unheld import in_their_place
+from graphdoc.capture.audit.unheld import are_twins, in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
@@ -233,8 +233,9 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            new = in_their_place(audit.torch, mine) if noted is not None else set()
-        if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
+            new = in_their_place(audit.torch, mine) if noted is not None else {}
+        twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
+        if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
             return self._sign_at("held-stale", noted, facts={"no_call": False}, **told)
         named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)

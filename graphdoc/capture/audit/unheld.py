@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from functools import cache
 from itertools import islice
+from operator import ne
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
+from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
+from graphdoc.capture.places.code_places import begins_at, is_users, shown_file
+from graphdoc.capture.places.frames import plain
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
@@ -93,6 +96,8 @@ MOST_JUDGED = 4
 MOST_LOOKS = 2
 """Times that the look at backward calls is taken up again for one optimizer."""
 MOST_CANDIDATES = 400
+MOST_PLACES = 4
+"""Places at which forwards make parameters that are told."""
 MOST_PLAIN = 60
 """Leaves that are no parameters and are followed at a time."""
 MOST_NETWORKS = 60
@@ -142,20 +147,23 @@ def _values_of(parameter: Any) -> Any:
 
 class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more (``facts["gone"]``), or they get nothing,
-    and others of the same shapes do. ``unheld-weight``: what weighs the terms of the loss (``facts["weights"]``) is in
+    and others of the same shapes do, which were ``born`` behind it, if that was seen.
+    ``unheld-weight``: what weighs the terms of the loss (``facts["weights"]``) is in
     no optimizer. ``unheld-bounded``: the call ``other`` bounds these gradients alone; ``facts["place"]`` is
     ``"added"`` where it bounds others too and nothing ever clears these.
     ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
     that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
     ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
-    meant, the source has to tell.
+    meant, the source has to tell. ``facts["spent"]``: the first lines of the generators that had ended before.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
     that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
-    user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``).
+    user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``). Or they are all
+    that modules around others have themselves, and optimizers hold the rest (``"split"``).
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
-    ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
+    ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer,
+    as a part of what it holds.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
@@ -178,6 +186,8 @@ class Unheld(Watch):
         self._judged = self._searched = 0
         self._noted: Noted | None = None
         self._told: list[int] = []
+        self._gone: list[Ref] = []
+        """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
         self._suspects: list[tuple[list[int], Sign]] = []
         self.loaded: set[int] = living.forgetting(set())
@@ -260,7 +270,10 @@ class Unheld(Watch):
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
             empty = [i for i, group in enumerate(groups) if not group["params"]]
-            facts = {"empty": empty, "groups": len(groups)}
+            spent = self._audit.journal.spent(optimizer)
+            cwd = self._audit.witness.cwd
+            facts: dict[str, Any] = {"empty": empty, "groups": len(groups)}
+            facts["spent"] = [begins_at(code, cwd) for i, code in spent.items() if i in empty]
             self._empty.append(self._sign("empty-group", None, optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
         filled = [group["params"] for group in groups if group["params"]]
@@ -321,23 +334,8 @@ class Unheld(Watch):
                 leaf, node, facts = kept
                 self._tell_of("kept-result", stacks.stack_of(node), self._noted, live[0][0], [id(leaf)], facts)
                 return
-            for seen, optimizer in live:
-                if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
-                    continue
-                audit.snapshot()
-                gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
-                rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
-                every = ({id(p) for p in inside(o)} for o in (instances_of(audit.torch.nn.Module) if rest else ()))
-                together = set().union(*(ids for ids in every if ids & rest))  # in a module with any of the rest
-                in_place = {i: p for i, p in mine.items() if i in together} if rest else mine
-                if not in_place and rest & self._together:  # networks of one loss that no module holds together
-                    shapes = {p.shape for p in gone}
-                    in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
-                if in_place:  # not of other networks than the one that it holds the rest of
-                    named = sum(id(p) in audit.names for p in gone)
-                    if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
-                    return
+            if self._tell_stale(live, mine, owners):
+                return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
                 self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
@@ -355,8 +353,35 @@ class Unheld(Watch):
             if user_frames(frame):
                 self._tell_weights(live, mine, owners, held)
             if not self._found:
+                self._tell_split(live, mine, owners)
                 self._tell_fresh(live, loose, owners)
                 self._tell_bounded(live, {i: p for i, p in mine.items() if self._candidates[i].adds}, False)
+
+    def _tell_stale(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> bool:
+        """Tell of those of ``mine`` in whose place an optimizer holds what nothing has any more; whether one does."""
+        audit = self._audit
+        for seen, optimizer in live:
+            if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
+                continue
+            audit.snapshot()
+            gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+            rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
+            in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+            if not in_place and rest & self._together:  # networks of one loss that no module holds together
+                shapes = {p.shape for p in gone}
+                in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
+            if not in_place:
+                continue  # of other networks than the one that it holds the rest of
+            used = sum(id(p) in audit.names for p in gone) >= min(len(gone), 2)  # a loop's variable is one
+            born = self._born(seen, in_place)[:1]
+            if gone and used and (born or not any(id(p) in audit.journal.with_grad for p in gone)):
+                # The list that the optimizer was made from names them too: what stands in their place tells.
+                used, self._gone = not are_twins(gone, in_place.values()), [] if born else [Ref(p) for p in gone]
+            if not gone or not used:
+                facts = {"gone": bool(gone), "born": born}
+                self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
+            return True
+        return False
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
@@ -390,12 +415,27 @@ class Unheld(Watch):
             self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, facts=facts)
         return bool(self._found)
 
+    def _tell_split(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> None:
+        """Tell of those of ``mine`` that modules around others have themselves, where an optimizer holds all of the
+        innermost modules and nothing of these: it was made from a list of layers."""
+        apart = self._asked | self.loaded
+        own = {i: p for i, p in mine.items() if i not in apart and is_training(owners[i])}
+        held = {i for seen, _ in live if seen.steps for i in seen.parameters}
+        for whole in instances_of(self._audit.torch.nn.Module) if own else ():
+            direct, innermost = parted(whole) if is_users(whole) else ({}, {})
+            several = len({id(owners[i]) for i in direct if i in own}) > 1
+            if several and direct.keys() <= own.keys() and innermost.keys() and innermost.keys() <= held:
+                beside = _whose(live, set(innermost))
+                if beside is not None:
+                    self._tell("unheld-fresh", beside, direct, facts={"place": "split"})
+                return
+
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
         is left by choice, and more than the optimizers hold is what is adapted by something small."""
         held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
         beside = _whose(live, self._together)
-        if beside is None:
+        if beside is None or self._found:
             return
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
@@ -474,13 +514,25 @@ class Unheld(Watch):
             self._note("suspect-untied", training[0][0], [i for i, p in mine.items() if tuple(p.shape) in shapes])
         seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
+            part = len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) == len(mine)
             facts = {
                 "loaded": any(i in self.loaded for i in mine),
-                "forwards": forwards_of(self._audit.torch, [owners[i] for i in mine], self._audit.witness.cwd),
+                "born": self._born(seen, mine, "forward") if part else [],
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.words:
                 self._note("ungiven", seen, list(mine))
+
+    def _born(self, seen: Seen, mine: dict[int, Any], within: str = "") -> list[list[dict[str, Any]]]:
+        """Where all of ``mine`` were made behind this optimizer: of each the user's frames, or those from a function
+        of this name on."""
+        stacks = [self._audit.journal.born_behind(i, seen.ref()) for i in mine]
+        if None in stacks:
+            return []
+        users = [[f for f in self._frames(stack) if f.user] for stack in stacks]
+        first = [next((n for n, f in enumerate(u) if f.function.endswith(within)), -1) for u in users]
+        found = [plain(u[n:]) for u, n in zip(users, first, strict=True)] if -1 not in first else []
+        return [f for i, f in enumerate(found) if f not in found[:i]][:MOST_PLACES]
 
     def _note(self, kind: str, seen: Seen, loose: list[int], facts: dict[str, Any] | None = None) -> None:
         """Note these as what only the source can judge."""
@@ -514,7 +566,7 @@ class Unheld(Watch):
             self._audit.snapshot()
         names = [self._audit.names[i] for i in weighing if i in self._audit.names]
         if names:
-            self._told = list(weighing)
+            self._told += weighing
             sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH)
             sign.parameters = self._audit.named(whole or weighing)
             sign.facts = {"weights": names} if whole else facts or {}
@@ -528,23 +580,12 @@ class Unheld(Watch):
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
         with self._unseen():
             written = any(c.is_written(p, self._audit.torch) for c, p in told)
-        since = written or any(i in held or i in self._asked for i in self._told)
+        used = any(id(p) in self._audit.journal.with_grad for ref in self._gone if (p := ref()) is not None)
+        since = used or written or any(i in held or i in self._asked for i in self._told)
         followed = any(i in self.loaded for i in self._told)
         found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
-
-
-def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
-    """Where the forwards of these modules are written, or of the user's module that one of PyTorch's is a layer of;
-    none where one of them is not known."""
-    codes: dict[Any, None] = {}
-    users = [m for m in instances_of(torch.nn.Module) if is_users(m)]
-    layers = {id(layer): m for m in users for layer in (m.__dict__.get("_modules") or {}).values()}
-    for owner in owners:
-        around = owner if is_users(owner) else layers.get(id(owner))
-        codes[forward_of(around) if around is not None else None] = None
-    return [] if None in codes else [begins_at(code, cwd) for code in codes]
 
 
 def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
@@ -586,13 +627,41 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
 
 
-def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
-    """Ids of the parameters that have a gradient and no optimizer, where no module has any of ``mine`` any more."""
+def parted(whole: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """The parameters within a module that require gradients, by id: those that modules with children have themselves,
+    and those of the innermost modules."""
+    found: tuple[dict[int, Any], dict[int, Any]] = {}, {}
+    for m in modules_inside(whole):
+        own = [p for p in m.__dict__["_parameters"].values() if p is not None and p.requires_grad]
+        found[not m.__dict__["_modules"]].update((id(p), p) for p in own)
+    return found
+
+
+def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
+    """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
+    every = ({id(p) for p in inside(o)} for o in instances_of(module))
+    together = set().union(*(ids for ids in every if ids & rest))
+    return {i: p for i, p in mine.items() if i in together}
+
+
+def in_their_place(torch: Any, mine: list[Any]) -> dict[int, Any]:
+    """The parameters that have a gradient and no optimizer, by id, where no module has any of ``mine`` any more."""
     held, owners = alive(torch)
     if any(id(p) in owners for p in mine):
-        return set()
+        return {}
     every = {i: p for i, owner in owners.items() for p in owner.__dict__["_parameters"].values() if id(p) == i}
-    return {i for i, p in every.items() if i not in held and p.grad is not None}
+    return {i: p for i, p in every.items() if i not in held and p.grad is not None}
+
+
+def are_twins(old: Iterable[Any], new: Iterable[Any]) -> bool:
+    """Whether each of these parameters has one in its place, of the same shape or of one that differs in one size; a
+    single row of numbers is like any other."""
+    before, now = (Counter(tuple(p.shape) for p in parameters) for parameters in (old, new))
+    rest = [
+        sorted((one - other).elements(), key=lambda s: (len(s), s)) for one, other in ((before, now), (now, before))
+    ]
+    near = (len(a) == len(b) and sum(map(ne, a, b)) < 2 for a, b in zip(*rest, strict=False))
+    return before.total() == now.total() and (now.total() > 1 or any(len(s) > 1 for s in now)) and all(near)
 
 
 def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:

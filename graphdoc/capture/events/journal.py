@@ -6,8 +6,9 @@ import _thread
 import itertools
 import weakref
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
@@ -71,6 +72,8 @@ MOST_PLACES = 5_000
 """Places whose events are counted."""
 MOST_FIRSTS = 300
 """Places whose first events are kept for good."""
+MOST_BORN = 400
+"""Parameters made behind an optimizer that are remembered."""
 MOST_OPTIMIZERS = 200
 """Optimizers after which those that have ended are forgotten."""
 BATCH = 128
@@ -190,11 +193,13 @@ class Journal:
         """By their numbers."""
         self._known_as: dict[int, Seen] = {}
         """By the id of each object that is one."""
-        self._begun: dict[int, tuple[weakref.ref[Any], stacks.Stack]] = {}
-        """By the id of an optimizer: where it was made."""
+        self._begun: dict[int, tuple[weakref.ref[Any], stacks.Stack, dict[int, CodeType]]] = {}
+        """By the id of an optimizer: where it was made, and what ``spent`` tells."""
         self.steps = 0
         """How many steps there have been, of any optimizer."""
         self.living = Living(lambda: self.count, self._forget)
+        self._born: dict[int, tuple[frozenset[int], stacks.Stack]] = self.living.forgetting({})
+        """By the id of a parameter: the optimizers that had been made, and where."""
         self.with_grad: dict[int, int] = self.living.forgetting({})
 
     @property
@@ -331,15 +336,32 @@ class Journal:
         if len(self._begun) >= MOST_OPTIMIZERS:
             self._begun = {i: one for i, one in self._begun.items() if one[0]() is not None}
         if len(self._begun) < MOST_OPTIMIZERS:
-            self._begun[id(optimizer)] = weakref.ref(optimizer), stack
+            self._begun[id(optimizer)] = weakref.ref(optimizer), stack, {}
 
     def _begun_at(self, optimizer: Any) -> stacks.Stack | None:
-        ref, stack = self._begun.get(id(optimizer), (None, None))
+        ref, stack, _ = self._begun.get(id(optimizer), (None, None, None))
         return stack if ref is not None and ref() is optimizer else None
+
+    def spent(self, optimizer: Any) -> dict[int, CodeType]:
+        """The code of the generators that had ended when this optimizer was given them, by the number of the group."""
+        ref, _, spent = self._begun.get(id(optimizer), (None, None, None))
+        return spent if spent is not None and ref is not None and ref() is optimizer else {}
+
+    def born(self, parameter: Any, stack: Callable[[], stacks.Stack]) -> None:
+        """A module is given this parameter: where, and behind which optimizers, is kept."""
+        if self._begun and len(self._born) < MOST_BORN:
+            self.living.note([parameter])
+            if id(parameter) not in self._born:
+                self._born[id(parameter)] = frozenset(self._begun), stack()
+
+    def born_behind(self, ident: int, optimizer: Any) -> stacks.Stack | None:
+        """Where a module was given this parameter, if that was when the optimizer had been made already."""
+        begun, stack = self._born.get(ident, (frozenset(), None))
+        return stack if id(optimizer) in begun and self._begun_at(optimizer) is not None else None
 
     def made(self) -> list[tuple[Any, Seen | None]]:
         """The optimizers that were seen made and live, each with its record if it has done anything."""
-        alive = [o for ref, _ in self._begun.values() if (o := ref()) is not None]
+        alive = [o for ref, *_ in self._begun.values() if (o := ref()) is not None]
         return [(o, s if (s := self._known_as.get(id(o))) is not None and s.is_one_of(o) else None) for o in alive]
 
     def optimizer(self, optimizer: Any) -> Seen:

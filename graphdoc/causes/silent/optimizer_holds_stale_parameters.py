@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign, SourceTexts, optimizer_with
+from graphdoc.evidence import Frame, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -15,6 +15,7 @@ from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, r
 from graphdoc.program.proof import Proof, likely, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.story.ungiven import kept_at
 from graphdoc.story.wording import first_told, folded, listing, optimizer_of
 
 PAGE = Page(
@@ -67,7 +68,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     own = name_of(program.optimizers, sign)
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
-    change = replacing(program.sources, making, sign.parameters) if making is not None else None
+    born = [Frame(**f) for frames in sign.facts.get("born", []) for f in frames]
+    change = replacing(program.sources, making, sign.parameters, born) if making is not None else None
     later = rebuilt(program.sources, making, sign.parameters) if making is not None and change is None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
@@ -84,6 +86,8 @@ def _told(program: Program, sign: Sign) -> Finding:
                 remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if spans else "cause", making.frame(program.sources), label))
+    if born and change is None and later is None:
+        spans.insert(0, span("cause", kept_at(program.sources, born), f"gives the model what {name} does not hold"))
     spans += span_of(
         "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )
@@ -92,7 +96,12 @@ def _told(program: Program, sign: Sign) -> Finding:
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient."
     )
-    if change is None and later is None and not sign.facts.get("gone", True):
+    if change is None and later is None and not born and sign.facts.get("gone", True):
+        why = (
+            "No module has the parameters that the optimizer holds: they were replaced, or are those of an earlier "
+            "network. It goes on stepping them, and they get no gradient."
+        )
+    elif change is None and later is None and not sign.facts.get("gone", True):
         what = "holds none of the parameters that get gradients"
         why = (
             "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
@@ -168,14 +177,15 @@ def _root(names: list[str]) -> str:
 
 
 def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
-    between = making.behind[: making.behind.index(change)]
+    between, first = making.behind[: making.behind.index(change)], making.gathering()
     using = [s for s in between if any(bindings.text_of(n) == name for n in each(s, ast.expr))]
     here = place(bindings.frame_of(sources, making.file, change))
     note = f"`{name}` updates {whose}"
-    if any(_mentions(n, name) for s in using for n in walked(s)):
-        # A scheduler, say, that would be left with the old optimizer.
-        before = {"place": here, "before": place(making.frame(sources))}
-        return [Remedy("move_statement", f"do this before `{name}` is made", "unsafe", note, before)]
+    if first is not making.statement or any(_mentions(n, name) for s in using for n in walked(s)):
+        # A scheduler, say, or a list of groups, would be left with the old ones.
+        before = {"place": here, "before": place(bindings.frame_of(sources, making.file, first))}
+        what = f"`{name}` is made" if first is making.statement else "the parameters are gathered"
+        return [Remedy("move_statement", f"do this before {what}", "unsafe", note, before)]
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]

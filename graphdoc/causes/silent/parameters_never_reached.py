@@ -41,7 +41,8 @@ Or a layer or a `Parameter` is made in `forward`: each call has a new one, with 
 seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
 
 Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing; or the `.weight` and
-`.bias` of each module, and a `Parameter` of another name is missing. Or it is given a
+`.bias` of each module, and a `Parameter` of another name is missing; or it was given the innermost layers, and not what
+the modules around them have themselves. Or it is given a
 network that another optimizer has already, in the place of its own. Or a new layer between trained ones, or an
 `nn.Parameter` that no module has, is in no optimizer. Or somebody waits for what no step gives: the
 gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
@@ -73,7 +74,7 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 
 MOST_NAMED = 4
 """Parameters that are given to an optimizer one by one."""
-_UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed", "unheld-fresh")
+_UNHELD = ("unheld-weight", "unheld-fresh", "unheld-bounded", "unheld-followed")
 _WHY = {
     "unheld-bounded": ("whose gradients are clipped", "their gradients are clipped before each step"),
     "added": (
@@ -91,6 +92,10 @@ _WHY = {
     "drawn": (
         "whose values were drawn at random",
         "they are in training mode, and what comes before them is stepped",
+    ),
+    "split": (
+        "which lie beside submodules",
+        "optimizers hold all parameters of the innermost modules, and none that a module with submodules has itself",
     ),
     "bare": (
         "made as `nn.Parameter` outside of any module",
@@ -283,7 +288,7 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
     name = name_of(program.optimizers, sign)
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None:
-        return None
+        return ungiven.spent(program, sign)
     at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
     groups = [
         value
@@ -295,7 +300,7 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
         groups = [groups[i] for i in sign.facts["empty"]]
     found = [o for value in groups if (o := one_shot(program.sources, program.parameters, at, value)) is not None]
     if len(found) != 1:
-        return None
+        return ungiven.spent(program, sign)
     return ungiven.nothing_left(
         found[0],
         at,
