@@ -14,7 +14,7 @@ from graphdoc.program.bindings import frame_of, function_around, scope_at, sourc
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
-from graphdoc.source.scopes import is_readable, own_nodes
+from graphdoc.source.scopes import is_readable
 
 Block = list[ast.stmt]
 
@@ -55,21 +55,6 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
         ran = [[m for m in found if f.file == m.file and covers(m.statement, f.line)] for f in optimizer.stack]
         found = next((at for at in ran if at), [])  # a function that makes and returns it may call it the same
     return only(found)
-
-
-def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | None:
-    """Where a function of the program's own makes and returns the optimizer, ``optimizer = build(net)``: the place and
-    the value of its one ``return``; None for any other call."""
-    call = making.statement.value
-    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-    found = [(file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name == name]
-    if len(found) != 1:
-        return None
-    file, function = found[0]
-    returns = [n for n in own_nodes(function) if isinstance(n, ast.Return)]
-    if len(returns) != 1 or returns[0].value is None:
-        return None
-    return bindings.frame_of(sources, file, returns[0], function.name), returns[0].value
 
 
 _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
