@@ -15,9 +15,10 @@ from graphdoc.program.calls_in_order import site
 from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, module_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.origins import behind
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, values_of, walked
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, values_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -502,6 +503,25 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
         node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
         for n in each(scope, ast.For)
     )
+
+
+def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
+    """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
+    for around in Source(file, sources[file]).node_ancestors(owner):
+        match around:
+            case ast.For():
+                run = [(around.target, around.iter)]
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+                run = [(g.target, g.iter) for g in around.generators]
+            case ast.Call(func=ast.Name(id="filter"), args=[ast.Lambda(args=ast.arguments(args=[taken])), iterated]):
+                run = [(ast.Name(taken.arg), iterated)]
+            case _:
+                continue
+        for target, iterated in run:
+            if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
+                at = bindings.frame_of(sources, file, owner)
+                return any(map(_lists_parameters, [iterated, *(b.value for b in behind(sources, [at], iterated))]))
+    return False
 
 
 def _lists_parameters(node: ast.expr) -> bool:

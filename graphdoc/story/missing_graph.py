@@ -245,37 +245,43 @@ def _op(name: str) -> str:
 
 def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
-    where no statement sets it on a module of that name."""
-    names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = list(bindings.everywhere(program.sources))
-    if any(_reads(n, names) for _, n in nodes):
-        return None
-    found = [
-        (file, n)
-        for file, n in nodes
-        if isinstance(n, ast.Assign) and _sets(n, names) and learning.switches(n) is value
+    where no statement is known to have set it: one on a module of that name, or the only one that is on no parameter.
+    """
+    sources, names, value = program.sources, list(sign.facts["names"]), bool(sign.facts["value"])
+    flags = [
+        n
+        for file, n in bindings.everywhere(sources, ast.Attribute)
+        if n.attr == FLAG and not learning.runs_over_parameters(sources, file, n.value)
     ]
-    if len(found) != 1:
+    set_on = {id(n): n.value for n in flags if not is_read(n)}
+    read = {_last(n.value) for n in flags if is_read(n)}
+    found = [
+        (file, n, set_on[id(n.targets[0])])
+        for file, n in bindings.everywhere(sources, ast.Assign)
+        if id(n.targets[0]) in set_on and learning.switches(n) is value
+    ]
+    named = [one for one in found if _last(one[2]) in names]
+    if read & {*names, "self"} if named else read or len(found) != 1:
         return None
-    file, node = found[0]
-    at = bindings.frame_of(program.sources, file, node)
-    module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
+    found = named or found
+    weight = Proof.SOURCE.at(0.92) if named else likely(0.92)  # that nothing else has set it is how the source reads
+    places = [bindings.frame_of(sources, file, node) for file, node, _ in found]
+    module = bindings.text_of(found[0][2])
     whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(program.optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
+    note = f"{'Less' if not value else 'More'} is trained than before, as the line says."
+    title = f"Call `{module}.requires_grad_({value})`" + (" and the same of the others" if len(places) > 1 else "")
     return Finding(
-        *Proof.SOURCE.at(0.92),
+        *weight,
         f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
-        remedies=remedy_at(
-            at,
-            "call_flag",
-            f"Call `{module}.requires_grad_({value})`",
-            "unsafe",
-            f"{'Less' if not value else 'More'} is trained than before, as the line says.",
+        (
+            *(span("cause", at, "sets an attribute of the module") for at in places[:3]),
+            *span_of("related", sign.stack, done),
         ),
+        remedies=tuple(together([edit_at("call_flag", at) for at in places], title, "unsafe", note)),
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
     )
@@ -285,18 +291,6 @@ _EACH_TRAIN = (
     "`model.train()` calls `train()` of every module in it. Where that freezes parameters, what another part of the "
     "program unfreezes does not last."
 )
-
-
-def _sets(node: ast.Assign, names: list[str]) -> bool:
-    target = node.targets[0]
-    return is_attribute(target, "requires_grad") and _last(target.value) in names
-
-
-def _reads(node: ast.AST, names: list[str]) -> bool:
-    """``self.requires_grad``, ``self.backbone.requires_grad`` as values."""
-    if not is_attribute(node, "requires_grad") or not is_read(node):
-        return False
-    return _last(node.value) in (*names, "self")
 
 
 def _last(node: ast.expr) -> str:

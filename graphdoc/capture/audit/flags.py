@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.process.quiet import forget_locals
 from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
 from graphdoc.capture.tensors.living import Ref
@@ -23,40 +24,43 @@ if TYPE_CHECKING:
 
 # Modules that carry ``requires_grad`` as a plain attribute which says the opposite of what their parameters do.
 # ``nn.Module`` has no such attribute: setting one stores a bool and switches nothing. Looked at are the modules that
-# the frames around an optimizer's first step hold, once, and again a few steps later.
+# the frames around an optimizer's first step hold, and ever more rarely those around later ones: a layer may be
+# unfrozen, or frozen, on the way.
 
 JUDGED = 3
-"""The step of an optimizer at which a flag that still contradicts is told."""
+"""The step of an optimizer, from the one that is looked at on, at which a flag that still contradicts is told."""
 MOST_MODULES = 5_000
 FLAG = "requires_grad"
 
 
 class Flagged(Watch):
     """``flag-of-module``: ``facts`` has ``names``, the last words of the modules' names, and ``value``, their flag;
-    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient."""
+    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient;
+    ``elsewhere`` are files of the program that speak of the flag."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.followed: dict[int, list[tuple[str, Any]]] = {}
-        """By optimizer: the names of such modules and weak references to them."""
+        self.followed: dict[int, tuple[int, list[tuple[str, Any]]]] = {}
+        """By optimizer: the step at which such modules were seen, their names and weak references to them."""
 
     def wants(self, seen: Seen) -> bool:
         return seen.id in self.followed
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped for the first time, or again while a module of it is followed."""
-        if seen.steps == 1:
+        """An optimizer has made a step at which its modules are looked at, or another while one of them is followed."""
+        since, followed = self.followed.get(seen.id, (0, []))
+        if followed and seen.steps >= since + JUDGED - 1:
+            held = {id(p) for p in parameters_of(optimizer)}
+            alive = [(name, m()) for name, m in self.followed.pop(seen.id)[1]]
+            still = [(name, m) for name, m in alive if m is not None and self._contradicts(m, held)]
+            if still:
+                self._tell(seen, still)
+        elif not followed and (seen.steps == 1 or seen.look == 2 * seen.steps) and not self._found:
             held = {id(p) for p in parameters_of(optimizer)}
             every = modules_at_hand(self._audit.torch.nn.Module)
             found = [(name, weakref.ref(m)) for name, m in every if self._contradicts(m, held)]
             if found:
-                self.followed[seen.id] = found
-        elif seen.steps >= JUDGED and seen.id in self.followed:
-            held = {id(p) for p in parameters_of(optimizer)}
-            alive = [(name, m()) for name, m in self.followed.pop(seen.id)]
-            still = [(name, m) for name, m in alive if m is not None and self._contradicts(m, held)]
-            if still:
-                self._tell(seen, still)
+                self.followed[seen.id] = seen.steps, found
 
     def _contradicts(self, module: Any, held: set[int]) -> bool:
         """Whether every parameter of the module is in the optimizer and none does what the module's flag says."""
@@ -74,6 +78,7 @@ class Flagged(Watch):
             "names": sorted({name for name, _ in same}),
             "value": value,
             "stops": [] if value else sign.parameters,
+            "elsewhere": lines_with(f".{FLAG}".encode(), self._audit.witness.cwd),
         }
         self._report(sign)
 
