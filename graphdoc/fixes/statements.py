@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, path_in, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, path_in, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
-from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, written
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import built_objects, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
@@ -43,6 +43,17 @@ def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     if len(parsed(text).body) != 1:
         raise CannotFix(f"{text} is not one statement")
     return (insert_before if args.get("before") else insert_after)(source, node, [text])
+
+
+@kind("equals_zero", expression)
+def equals_zero(source: Source, node: ast.expr, _: Args) -> list[Edit]:
+    """Compare a remainder with 0: ``if i % n:`` → ``if i % n == 0:``, ``if i % n != 0:`` likewise.
+
+    Args:
+        place: the condition.
+    """
+    remainder = node.left if isinstance(node, ast.Compare) else node
+    return [write(source, node, "{remainder} == 0", remainder=remainder)]
 
 
 def _did_nothing(args: Args) -> bool:

@@ -327,14 +327,17 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
     return frame_of(sources, user[-2].file, given)
 
 
-def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> bool:
-    """Whether some ``step`` that the program calls may be this optimizer's: it is called on what is none of the others,
-    by name, nor a scheduler of theirs."""
+def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> list[Frame]:
+    """Where the program calls a ``step`` that may be this optimizer's: on what is none of the others, by name, nor a
+    scheduler of theirs."""
     others = {_end(o.name.split(".")) for o in optimizers if o.id != ident and o.name and "[" not in o.name}
-    roots = trees(sources)
-    called = [call.func for root in roots for _, _, call in _stepped_paths(root)]
-    paths = [_names(f.value) for f in called if isinstance(f, ast.Attribute)]
-    return any(not path or (_end(path) not in others and "sched" not in path[-1].lower()) for path in paths)
+    found: dict[ast.Call, str] = {}
+    for file in sources:
+        for call in (c for _, _, c in _stepped_paths(tree(sources, file)) if isinstance(c.func, ast.Attribute)):
+            path = _names(call.func.value)  # type: ignore[attr-defined]
+            if not path or (_end(path) not in others and "sched" not in path[-1].lower()):
+                found[call] = file
+    return [frame_of(sources, file, call) for call, file in found.items()]
 
 
 def _made_once(roots: list[ast.Module]) -> set[str]:

@@ -375,6 +375,8 @@ FIXED = [
         "if a:\n\tself.total = 0.0\n\tfor x in y: pass\n",
     ),
     ("reset_accumulator", "f()\n«g()»; h()\n", {"after": "@0", "name": "s"}, "f()\ng(); s = 0; h()\n"),
+    ("equals_zero", "if «(i + 1) % n»: f()\n", {}, "if (i + 1) % n == 0: f()\n"),
+    ("equals_zero", "if a or «i % n != 0»: f()\n", {}, "if a or i % n == 0: f()\n"),
     ("require_input_grad", "x, y = «f()»\ng(x)\n", {"name": "x"}, "x, y = f()\nx.requires_grad_()\ng(x)\n"),
     ("require_input_grad", "«y = net(x)»\n", {"name": "x"}, "x.requires_grad_()\ny = net(x)\n"),
     ("require_input_grad", "for «x» in y: g(x)\n", {"name": "x"}, "for x in y: x.requires_grad_(); g(x)\n"),

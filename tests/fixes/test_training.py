@@ -279,6 +279,15 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "equals_zero",
+        {},
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    net(x).pow(2).sum().backward()\n"
+        "    if «i % 1»:\n        opt.step()\n        opt.zero_grad()\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "call_flag",
         {},
         "«net.requires_grad = False»\nopt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)\n"
