@@ -16,6 +16,7 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.origins import behind
+from graphdoc.program.remainders import conditions_on
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
 from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, values_of, walked
@@ -174,10 +175,33 @@ def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
     return paths.only([o for file in sources for o in _in_file(sources, file)])
 
 
-def unfreezing(sources: SourceTexts) -> list[Frame]:
-    """The statements that switch ``requires_grad`` on."""
+def unfreezing(sources: SourceTexts, to: bool = True) -> list[Frame]:
+    """The statements that switch ``requires_grad`` on; or off."""
     every = bindings.everywhere(sources, ast.stmt)
-    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is True]
+    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is to]
+
+
+def unfrozen_at_a_count(sources: SourceTexts) -> tuple[Frame, Frame] | None:
+    """The one condition, that something which counts has certain values, on which the program switches
+    ``requires_grad`` on, and the statement; None for none or several."""
+    found = [
+        (bindings.frame_of(sources, at.file, test), at)
+        for at in unfreezing(sources)
+        for test, wanted in conditions_on(sources, at)
+        if any(_is_one_value(sources, n, wanted) for n in each(test, ast.Compare))
+    ]
+    return paths.only(found)
+
+
+def _is_one_value(sources: SourceTexts, node: ast.Compare, wanted: bool) -> bool:
+    """``epoch == start`` or ``epoch in starts``, or the opposite where that is not to hold, of what loops or additions
+    count up."""
+    if not isinstance(node.ops[0], ast.Eq | ast.In if wanted else ast.NotEq | ast.NotIn):
+        return False
+    counts = bindings.everywhere(sources, ast.For, ast.AugAssign)
+    counted = {paths.last_word(t) for _, n in counts for t in paths.targets_of(n)} - {""}
+    sides = [node.left, *(node.comparators if isinstance(node.ops[0], ast.Eq | ast.NotEq) else ())]
+    return any(paths.last_word(side) in counted for side in sides)
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:

@@ -40,7 +40,7 @@ def never_met(
     for _ in range(MOST_LEVELS):
         function = bindings.function_at(sources, at)
         inside = [f for f in stack if f.user and f.file == at.file and bindings.function_at(sources, f) is function]
-        tests = _tests(sources, at, inside[-1] if inside else None)
+        tests = conditions_on(sources, at, inside[-1] if inside else None)
         judged = [_of_remainder(t, wanted, numbers, rounds) for t, wanted in tests]
         if None in judged or (not inside and loops_around(sources, at)):
             return None
@@ -60,7 +60,7 @@ def never_met(
     return None
 
 
-def _tests(sources: SourceTexts, at: Frame, beside: Frame | None) -> list[tuple[ast.expr, bool]]:
+def conditions_on(sources: SourceTexts, at: Frame, beside: Frame | None = None) -> list[tuple[ast.expr, bool]]:
     """The conditions on which a statement runs, in its function, each with whether it has to hold; those alone that do
     not decide on ``beside`` too."""
     statement = bindings.statement_at(sources, at)

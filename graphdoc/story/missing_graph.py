@@ -331,7 +331,7 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
     unfrozen = learning.unfrozen_before(program.sources, sign.stack, override) if override is not None else None
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
-        return None
+        return _frozen_since_loading(program, sign)
     whose, name = folded(mine), optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
     return Finding(
@@ -347,6 +347,33 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
         remedies=_kept_unfrozen(program.sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
         "of its first steps",
+    )
+
+
+def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
+    """The same where the optimizer's state says that they had been unfrozen before it was saved; None where the
+    program does not do so at one value of a count: to go on with less may be meant."""
+    found = learning.unfrozen_at_a_count(program.sources) if "before" in sign.facts else None
+    if found is None:
+        return None
+    condition, unfreezes = found
+    freezes = learning.unfreezing(program.sources, False)
+    whose, name = folded(sign.parameters) or "parameters", optimizer_of(program.optimizers, sign)
+    note = "it then holds for every later value too; what is to be done once needs a condition of its own"
+    return Finding(
+        *likely(0.9),  # that they were trained before and are not now is seen; that they should be is how it reads
+        f"{whose} are frozen again after the checkpoint",
+        "A state dict holds no `requires_grad`. What is unfrozen at one value of a count stays frozen in a run that "
+        "begins behind it.",
+        (
+            span("cause", condition, "decides by single values of a count"),
+            *(span("cause", at, "freezes them") for at in freezes if len(freezes) == 1),
+            span("related", unfreezes, "so this does not run again"),
+            *span_of("related", sign.stack, f"{name} leaves them out"),
+        ),
+        remedies=(Remedy("argument", "unfreeze from that value on, not at it alone", "display", note),),
+        because=f"the state that {name} has loaded counts {sign.facts['before']} steps of them and more of the others; "
+        "here they were frozen in each step",
     )
 
 

@@ -190,11 +190,13 @@ MOST_COUNTED = 100
 class _Followed:
     """One frozen parameter in the place of all: which way it was switched last, how often, and the steps since."""
 
-    __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained", "version")
+    __slots__ = ("before", "changes", "event", "on", "ref", "since", "told", "trained", "version")
 
-    def __init__(self, parameter: Any, version: int) -> None:
+    def __init__(self, parameter: Any, version: int, before: dict[int, int]) -> None:
         self.ref = Ref(parameter)
         self.version = version
+        self.before = before
+        """Steps that frozen ones had made when their state was saved, by id, where they had joined the others later."""
         self.on = False
         self.trained = False
         self.told = False
@@ -206,7 +208,8 @@ class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
-    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``)."""
+    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``). ``facts["before"]``: how many
+    steps the state that was loaded has of them, where the others had made more: they were unfrozen on the way then."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -225,7 +228,9 @@ class Refrozen(Watch):
             every = list(parameters_of(optimizer))
             frozen = next((p for p in every if not p.requires_grad), None)
             if frozen is not None:
-                self.followed[seen.id] = _Followed(frozen, _version(every))
+                with self._unseen():
+                    before = _joined_late(optimizer, every)
+                self.followed[seen.id] = _Followed(frozen, _version(every), before)
             return
         if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
             sign = self._sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN, weak=True)
@@ -252,10 +257,14 @@ class Refrozen(Watch):
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         every = list(parameters_of(optimizer))
         mine = [id(p) for p in every if not p.requires_grad]
+        before = {i: n for i, n in followed.before.items() if i in mine and kind == "frozen-throughout"}
+        mine = [*before] or mine
         sign = self._sign(kind, self._latest_step(seen), None, mine, weak=kind == "frozen-throughout")
         # Gradients, or numbers, that are put there by hand move what is frozen as well.
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still
+        if before:
+            sign.facts["before"] = max(before.values())
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._kept[seen.id] = (followed, sign)
         if not sign.weak:
@@ -278,3 +287,18 @@ class Refrozen(Watch):
 def _version(parameters: list[Any]) -> int:
     """How often the first of these were written to."""
     return sum(version_of(p) for p in parameters[:MOST_COUNTED])
+
+
+def _joined_late(optimizer: Any, parameters: list[Any]) -> dict[int, int]:
+    """How many steps the optimizer's state has of frozen parameters, by id, where it has more of all others: it was
+    loaded, and they had been trained for a part of the time. Behind the first step; nothing is asked of a GPU."""
+    frozen: dict[int, int] = {}
+    others: list[int] = []
+    for p in parameters:
+        steps = (optimizer.state.get(p) or {}).get("step", 0)
+        known = isinstance(steps, int | float) or bool(getattr(steps, "is_cpu", False))
+        if p.requires_grad and p.grad is not None:
+            others.append(int(steps) - 1 if known else 0)
+        elif not p.requires_grad and known and int(steps) > 0:
+            frozen[id(p)] = int(steps)
+    return frozen if frozen and others and max(frozen.values()) < min(others) else {}
