@@ -45,6 +45,18 @@ def behind(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr | None)
     return found
 
 
+def as_given(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr) -> tuple[ast.expr, tuple[Frame, ...]]:
+    """What an argument of the running function is in the caller that gives it, and that one's stack; any other value as
+    it is."""
+    here = tuple(f for f in stack if f.user)
+    while isinstance(value, ast.Name) and here and not bindings.assignments(sources, here[-1], value.id):
+        step = _named(sources, here, value)
+        if step is None:
+            break
+        value, here = step.value, step.stack
+    return value, here
+
+
 def one_return(sources: SourceTexts, call: ast.expr | None) -> tuple[Frame, ast.expr] | None:
     """The place and the value of the one ``return`` of a function of the program's own that is called by its name."""
     name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
