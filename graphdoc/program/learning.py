@@ -15,11 +15,11 @@ from graphdoc.program.calls_in_order import site
 from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, module_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.origins import behind
+from graphdoc.program.origins import behind, uncopied
 from graphdoc.program.remainders import conditions_on
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, values_of, walked
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -508,11 +508,8 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
     condition chooses among them, or the program adds others later on."""
     value = making.statement.value
     given = bindings.argument(value, 0, "params") if isinstance(value, ast.Call) else None
-    if isinstance(given, ast.Name):
-        scope = bindings.scope_around(bindings.tree(sources, making.file), making.statement.lineno)
-        given = paths.only(values_of(scope, given.id))
-    if isinstance(given, ast.Call) and bindings.text_of(given.func) == "list" and given.args:
-        given = given.args[0]
+    bound = behind(sources, [making.frame(sources)], given)
+    given = uncopied(bound[-1].value) if bound else uncopied(given) if given is not None else None
     if isinstance(given, ast.ListComp):
         given = ast.GeneratorExp(given.elt, given.generators)
     module, tests = module_of(given) if given is not None else ("", [])

@@ -34,8 +34,7 @@ def behind(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr | None)
     found: list[Bound] = []
     here = tuple(f for f in stack if f.user)
     while value is not None and here and len(found) < MOST:
-        while isinstance(value, ast.Call) and bindings.dotted(value.func) in _COPIES and len(value.args) == 1:
-            value = value.args[0]
+        value = uncopied(value)
         name = found[-1].name if found else ""
         step = _returned(sources, here, name, value) if isinstance(value, ast.Call) else _named(sources, here, value)
         if step is None:
@@ -43,6 +42,13 @@ def behind(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr | None)
         found.append(step)
         here, value = step.stack, step.value
     return found
+
+
+def uncopied(value: ast.expr) -> ast.expr:
+    """What is copied: ``x`` of ``list(x)``; any other value as it is."""
+    while isinstance(value, ast.Call) and bindings.dotted(value.func) in _COPIES and len(value.args) == 1:
+        value = value.args[0]
+    return value
 
 
 def as_given(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr) -> tuple[ast.expr, tuple[Frame, ...]]:

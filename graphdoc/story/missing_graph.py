@@ -425,19 +425,19 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not is_attribute(target, name):
             continue
-        if not isinstance(node.value, ast.Constant) or node.value.value is not value:
+        if isinstance(node.value, ast.Constant) and node.value.value is not value:
             return None
         found.append((file, node))
     if not found:
         return None
     places = [bindings.frame_of(program.sources, file, node) for file, node in found]
     whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
-    text = bindings.text_of(found[0][1].targets[0])
+    text = bindings.text_of(found[0][1])
     edits = [edit_at("set_flag", at, attribute=FLAG) for at in places]
     title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
     return Finding(
         *Proof.SOURCE.at(0.92),
-        f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
+        f"`{text}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
         (
             *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
