@@ -73,8 +73,13 @@ def frame_of(sources: SourceTexts, at: str | Frame, node: ast.AST, function: str
 
 def function_around(root: ast.AST, line: int) -> Function | None:
     """The innermost ``def`` that contains the line."""
+    return next(iter(_functions_around(root, line)), None)
+
+
+def _functions_around(root: ast.AST, line: int) -> list[Function]:
+    """Every ``def`` that contains the line, innermost first."""
     around = [n for n in _definitions(root)[0] if covers(n, line)]
-    return max(reversed(around), key=lambda n: n.lineno, default=None)
+    return sorted(around, key=lambda n: n.lineno, reverse=True)
 
 
 def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
@@ -174,17 +179,24 @@ def dotted(node: ast.expr) -> str:
 def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
     """The assignments to ``name`` that the code at ``frame`` can see, latest first.
 
-    Those in the same function above the line; where there are none, those of the module. An attribute
-    (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
+    Those in the same function above the line; where there are none, those of the functions around it, then those of
+    the module. An attribute (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
     """
     root = tree(sources, frame.file)
-    inside = function_around(root, frame.line)
-    if "." in name or not name:
-        found = [a for a in _assigned(root, name) if a[0].lineno != frame.line] if name else []
+    if not name:
+        return []
+    around = _functions_around(root, frame.line)
+    if "." in name:
+        found = [a for a in _assigned(root, name) if a[0].lineno != frame.line]
     else:
-        found = [a for a in _assigned(inside, name) if a[0].lineno < frame.line] if inside else []
-        if not found and not (inside and name in parameters(inside)):
-            found = [a for a in _assigned(root, name, deep=False) if inside or a[0].lineno < frame.line]
+        found = [a for a in _assigned(around[0], name) if a[0].lineno < frame.line] if around else []
+        for function in around[1:]:
+            if found or name in parameters(around[0]):
+                break
+            around = around[1:]
+            found = _assigned(function, name, deep=False)
+        if not found and not (around and name in parameters(around[0])):
+            found = [a for a in _assigned(root, name, deep=False) if around or a[0].lineno < frame.line]
     found.sort(key=lambda a: a[0].lineno, reverse=True)
     return [(frame_of(sources, frame.file, statement), value) for statement, value in found]
 

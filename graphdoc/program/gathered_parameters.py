@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
+from graphdoc.program.origins import behind
 from graphdoc.program.spans import user_line
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, keyword, receiver_of, walked
@@ -24,6 +25,7 @@ from graphdoc.source.paths import (
     is_read,
     last_word,
     only,
+    parse_expression,
     plain_names,
     without_subscripts,
 )
@@ -302,7 +304,6 @@ def _handed(block: Block, group: str) -> str:
 
 ITERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
 """Methods of a module that give a generator."""
-_COPIES = {"list", "tuple", "iter", "sorted"}
 
 
 @dataclass(frozen=True)
@@ -317,23 +318,27 @@ class OneShot:
     part: bool = False
 
 
-def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given: ast.expr | None) -> OneShot | None:
-    """What this argument of a call at ``at`` names, where that is bound once, to an iterator that cannot be empty.
+def one_shot(
+    sources: SourceTexts, parameters: list[Parameter], stack: Sequence[Frame], given: ast.expr | None
+) -> OneShot | None:
+    """The iterator behind this argument of a call at the end of a stack, where it cannot have been empty.
 
     That is told by the module: parameters of its own that require gradients are known, and nothing else is asked of
     them. So a list that is rightly empty (no layer of some kind, everything frozen) is not meant.
     """
-    while isinstance(given, ast.Call) and bindings.dotted(given.func) in _COPIES and len(given.args) == 1:
-        given = given.args[0]
-    name = bindings.dotted(given) if given is not None else ""
-    found = bindings.assignments(sources, at, name)
-    if not name or len(found) != 1:
+    found = behind(sources, stack, given)
+    if not found:
         return None
-    statement, value = found[0]
-    module, _ = module_of(value)
-    if not module or not any(_kept(value, own) for own in _learning(parameters, module)):
+    value, name = found[-1].value, found[-1].name
+    module, tests = module_of(value)
+    names = [module, *(bindings.dotted(b.value) for b in behind(sources, found[-1].stack, parse_expression(module)))]
+    known = [m for m in names if m and _learning(parameters, m)]
+    # A module of another name here than where the run has found it: none of what it found is frozen.
+    whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
+    if not module or not (whole or any(_kept(value, own) for m in known for own in _learning(parameters, m))):
         return None
     part = isinstance(value, ast.GeneratorExp) and not all(asks_for_gradient(c) for c in value.generators[0].ifs)
+    statement = found[-1].stack[-1]
     return OneShot(name, module, bindings.frame_of(sources, statement.file, value), statement, part)
 
 

@@ -16,9 +16,11 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.origins import behind, uncopied
+from graphdoc.program.remainders import conditions_on
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, values_of, walked
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -159,10 +161,33 @@ def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
     return paths.only([o for file in sources for o in _in_file(sources, file)])
 
 
-def unfreezing(sources: SourceTexts) -> list[Frame]:
-    """The statements that switch ``requires_grad`` on."""
+def unfreezing(sources: SourceTexts, to: bool = True) -> list[Frame]:
+    """The statements that switch ``requires_grad`` on; or off."""
     every = bindings.everywhere(sources, ast.stmt)
-    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is True]
+    return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is to]
+
+
+def unfrozen_at_a_count(sources: SourceTexts) -> tuple[Frame, Frame] | None:
+    """The one condition, that something which counts has certain values, on which the program switches
+    ``requires_grad`` on, and the statement; None for none or several."""
+    found = [
+        (bindings.frame_of(sources, at.file, test), at)
+        for at in unfreezing(sources)
+        for test, wanted in conditions_on(sources, at)
+        if any(_is_one_value(sources, n, wanted) for n in each(test, ast.Compare))
+    ]
+    return paths.only(found)
+
+
+def _is_one_value(sources: SourceTexts, node: ast.Compare, wanted: bool) -> bool:
+    """``epoch == start`` or ``epoch in starts``, or the opposite where that is not to hold, of what loops or additions
+    count up."""
+    if not isinstance(node.ops[0], ast.Eq | ast.In if wanted else ast.NotEq | ast.NotIn):
+        return False
+    counts = bindings.everywhere(sources, ast.For, ast.AugAssign)
+    counted = {paths.last_word(t) for _, n in counts for t in paths.targets_of(n)} - {""}
+    sides = [node.left, *(node.comparators if isinstance(node.ops[0], ast.Eq | ast.NotEq) else ())]
+    return any(paths.last_word(side) in counted for side in sides)
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:
@@ -443,14 +468,10 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
     """The module of which an optimizer was given all parameters that required gradients; empty where a further
     condition chooses among them, or the program adds others later on."""
     given = making.given
-    if isinstance(given, ast.Name):
-        scope = bindings.scope_around(bindings.tree(sources, making.file), making.statement.lineno)
-        given = paths.only(values_of(scope, given.id))
-    match given:
-        case ast.Call(func=ast.Name(id="list"), args=[inner, *_]):
-            given = inner
-        case ast.ListComp(elt=entry, generators=over):
-            given = ast.GeneratorExp(entry, over)
+    bound = behind(sources, [making.frame(sources)], given)
+    given = uncopied(bound[-1].value) if bound else uncopied(given) if given is not None else None
+    if isinstance(given, ast.ListComp):
+        given = ast.GeneratorExp(given.elt, given.generators)
     module, tests = module_of(given) if given is not None else ("", [])
     adds = any(is_method_call(n, "add_param_group") for _, n in bindings.everywhere(sources, ast.Call))
     return module if len(tests) == 1 and asks_for_gradient(tests[0]) and not adds else ""
@@ -460,5 +481,27 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
     """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
     whose, _ = flag_set(node)
     loops = (n for n in each(scope, ast.For) if node in n.body and whose in bindings.names_in(n.target))
-    over = (is_method_call(c, "parameters", "named_parameters") for n in loops for c in each(n.iter, ast.Call))
-    return any(name.startswith(whose + ".") for name in parameters) or any(over)
+    return any(name.startswith(whose + ".") for name in parameters) or any(_lists_parameters(n.iter) for n in loops)
+
+
+def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
+    """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
+    for around in Source(file, sources[file]).node_ancestors(owner):
+        match around:
+            case ast.For():
+                run = [(around.target, around.iter)]
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+                run = [(g.target, g.iter) for g in around.generators]
+            case ast.Call(func=ast.Name(id="filter"), args=[ast.Lambda(args=ast.arguments(args=[taken])), iterated]):
+                run = [(ast.Name(taken.arg), iterated)]
+            case _:
+                continue
+        for target, iterated in run:
+            if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
+                at = bindings.frame_of(sources, file, owner)
+                return any(map(_lists_parameters, [iterated, *(b.value for b in behind(sources, [at], iterated))]))
+    return False
+
+
+def _lists_parameters(node: ast.expr) -> bool:
+    return any(is_method_call(n, "parameters", "named_parameters") for n in each(node, ast.Call))

@@ -25,7 +25,7 @@ from graphdoc.source.paths import (
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.scopes import is_readable, own_nodes
+from graphdoc.source.scopes import is_readable
 
 Block = list[ast.stmt]
 
@@ -98,17 +98,6 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
         ran = [[m for m in found if f.file == m.file and covers(m.statement, f.line)] for f in optimizer.stack]
         found = next((at for at in ran if at), [])  # a function that makes and returns it may call it the same
     return only(found)
-
-
-def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | None:
-    """Where a function of the program's own makes and returns the optimizer, ``optimizer = build(net)``: the place and
-    the value of its one ``return``; None for any other call."""
-    name = bindings.text_of(getattr(making.statement.value, "func", None))
-    found = only([(file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name == name])
-    last = only([n for n in own_nodes(found[1]) if isinstance(n, ast.Return)]) if found is not None else None
-    if found is None or last is None or last.value is None:
-        return None
-    return bindings.frame_of(sources, found[0], last, found[1].name), last.value
 
 
 _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
@@ -349,14 +338,17 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
     return frame_of(sources, user[-2].file, given) if meant and given is not None else None
 
 
-def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> bool:
-    """Whether some ``step`` that the program calls may be this optimizer's: it is called on what is none of the others,
-    by name, nor a scheduler of theirs."""
+def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> list[Frame]:
+    """Where the program calls a ``step`` that may be this optimizer's: on what is none of the others, by name, nor a
+    scheduler of theirs."""
     others = {_end(o.name.split(".")) for o in optimizers if o.id != ident and o.name and "[" not in o.name}
-    roots = trees(sources)
-    called = [call.func for root in roots for _, _, call in _stepped_paths(root)]
-    paths = [_names(f.value) for f in called if isinstance(f, ast.Attribute)]
-    return any(not path or (_end(path) not in others and "sched" not in path[-1].lower()) for path in paths)
+    found: dict[ast.Call, str] = {}
+    for file in sources:
+        for call in (c for _, _, c in _stepped_paths(tree(sources, file)) if isinstance(c.func, ast.Attribute)):
+            path = _names(call.func.value)  # type: ignore[attr-defined]
+            if not path or (_end(path) not in others and "sched" not in path[-1].lower()):
+                found[call] = file
+    return [frame_of(sources, file, call) for call, file in found.items()]
 
 
 def _made_once(roots: list[ast.Module]) -> set[str]:

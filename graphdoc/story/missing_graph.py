@@ -243,40 +243,48 @@ def _op(name: str) -> str:
 # Telling ``module.requires_grad = False``, which sets an attribute that nothing reads and switches no parameter.
 
 
+_CALLED = [["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]]
+
+
 def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
-    where no statement sets it on a module of that name."""
-    names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = list(bindings.everywhere(program.sources))
-    if any(_reads(n, names) for _, n in nodes):
-        return None
-    found = [
-        (file, n)
-        for file, n in nodes
-        if isinstance(n, ast.Assign) and _sets(n, names) and learning.switches(n) is value
+    where no statement is known to have set it: one on a module of that name, or the only one that is on no parameter.
+    """
+    sources, names, value = program.sources, list(sign.facts["names"]), bool(sign.facts["value"])
+    flags = [
+        n
+        for file, n in bindings.everywhere(sources, ast.Attribute)
+        if n.attr == FLAG and not learning.runs_over_parameters(sources, file, n.value)
     ]
-    if len(found) != 1:
+    set_on = {id(n): n.value for n in flags if not is_read(n)}
+    read = {_last(n.value) for n in flags if is_read(n)}
+    found = [
+        (file, n, set_on[id(n.targets[0])])
+        for file, n in bindings.everywhere(sources, ast.Assign)
+        if id(n.targets[0]) in set_on and learning.switches(n) is value
+    ]
+    named = [one for one in found if _last(one[2]) in names]
+    if read & {*names, "self"} if named else read or len(found) != 1:
         return None
-    file, node = found[0]
-    at = bindings.frame_of(program.sources, file, node)
-    module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
+    found = named or found
+    weight = Proof.SOURCE.at(0.92) if named else likely(0.92)  # that nothing else has set it is how the source reads
+    places = [bindings.frame_of(sources, file, node) for file, node, _ in found]
+    module = bindings.text_of(found[0][2])
     whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(program.optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
+    note = f"{'Less' if not value else 'More'} is trained than before, as the line says."
+    title = f"Call `{module}.requires_grad_({value})`" + (" and the same of the others" if len(places) > 1 else "")
     return Finding(
-        *Proof.SOURCE.at(0.92),
+        *weight,
         f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
-        remedies=remedy_at(
-            at,
-            "rewrite",
-            f"Call `{module}.requires_grad_({value})`",
-            "unsafe",
-            f"{'Less' if not value else 'More'} is trained than before, as the line says.",
-            pairs=[["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]],
+        (
+            *(span("cause", at, "sets an attribute of the module") for at in places[:3]),
+            *span_of("related", sign.stack, done),
         ),
+        remedies=tuple(together([edit_at("rewrite", at, pairs=_CALLED) for at in places], title, "unsafe", note)),
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
     )
@@ -286,18 +294,6 @@ _EACH_TRAIN = (
     "`model.train()` calls `train()` of every module in it. Where that freezes parameters, what another part of the "
     "program unfreezes does not last."
 )
-
-
-def _sets(node: ast.Assign, names: list[str]) -> bool:
-    target = node.targets[0]
-    return is_attribute(target, "requires_grad") and _last(target.value) in names
-
-
-def _reads(node: ast.AST, names: list[str]) -> bool:
-    """``self.requires_grad``, ``self.backbone.requires_grad`` as values."""
-    if not is_attribute(node, "requires_grad") or not is_read(node):
-        return False
-    return _last(node.value) in (*names, "self")
 
 
 def _last(node: ast.expr) -> str:
@@ -338,7 +334,7 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
     unfrozen = learning.unfrozen_before(program.sources, sign.stack, override) if override is not None else None
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
-        return None
+        return _frozen_since_loading(program, sign)
     whose, name = folded(mine), optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
     return Finding(
@@ -354,6 +350,33 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
         remedies=_kept_unfrozen(program.sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
         "of its first steps",
+    )
+
+
+def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
+    """The same where the optimizer's state says that they had been unfrozen before it was saved; None where the
+    program does not do so at one value of a count: to go on with less may be meant."""
+    found = learning.unfrozen_at_a_count(program.sources) if "before" in sign.facts else None
+    if found is None:
+        return None
+    condition, unfreezes = found
+    freezes = learning.unfreezing(program.sources, False)
+    whose, name = folded(sign.parameters) or "parameters", optimizer_of(program.optimizers, sign)
+    note = "it then holds for every later value too; what is to be done once needs a condition of its own"
+    return Finding(
+        *likely(0.9),  # that they were trained before and are not now is seen; that they should be is how it reads
+        f"{whose} are frozen again after the checkpoint",
+        "A state dict holds no `requires_grad`. What is unfrozen at one value of a count stays frozen in a run that "
+        "begins behind it.",
+        (
+            span("cause", condition, "decides by single values of a count"),
+            *(span("cause", at, "freezes them") for at in freezes if len(freezes) == 1),
+            span("related", unfreezes, "so this does not run again"),
+            *span_of("related", sign.stack, f"{name} leaves them out"),
+        ),
+        remedies=(Remedy("argument", "unfreeze from that value on, not at it alone", "display", note),),
+        because=f"the state that {name} has loaded counts {sign.facts['before']} steps of them and more of the others; "
+        "here they were frozen in each step",
     )
 
 
@@ -405,20 +428,20 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not is_attribute(target, name):
             continue
-        if not isinstance(node.value, ast.Constant) or node.value.value is not value:
+        if isinstance(node.value, ast.Constant) and node.value.value is not value:
             return None
         found.append((file, node))
     if not found:
         return None
     places = [bindings.frame_of(program.sources, file, node) for file, node in found]
     whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(program.optimizers, sign)
-    text = bindings.text_of(found[0][1].targets[0])
+    text = bindings.text_of(found[0][1])
     spelled = [[f"{{it}}.{name} = {{flag}}", f"{{it}}.{FLAG} = {{flag}}"]]
     edits = [edit_at("rewrite", at, pairs=spelled) for at in places]
     title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
     return Finding(
         *Proof.SOURCE.at(0.92),
-        f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
+        f"`{text}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
         (
             *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),

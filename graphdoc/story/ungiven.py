@@ -14,7 +14,8 @@ from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_g
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import made, returned
+from graphdoc.program.optimizer_places import made
+from graphdoc.program.origins import one_return
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.source.module import each, is_method_call, receiver_of
@@ -437,7 +438,8 @@ def part_left_out(program: Program, sign: Sign) -> Finding | None:
     if making is None or sign.facts.get("loaded") or not sign.parameters:
         return None
     root, _, part = shared_path(sign.parameters).removesuffix(".").rpartition(".")
-    at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
+    value = making.statement.value
+    at, call = one_return(program.sources, value) or (making.frame(program.sources), value)
     target = bindings.text_of(making.statement.targets[0])
     if isinstance(call, ast.Name):
         target = call.id

@@ -69,3 +69,59 @@ def test_a_flag_that_the_program_reads_is_its_own(tmp_path: Path) -> None:
         "h = self.backbone(x)\n        return self.top(h if self.backbone.requires_grad else 0.5 * h)",
     )
     assert observe(tmp_path, text).slugs == []
+
+
+LATER = """\
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+        OWN
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x))
+
+
+torch.manual_seed(0)
+layers, top = nn.ModuleList(Layer() for _ in range(2)), nn.Linear(6, 2)
+optimizer = torch.optim.SGD([*layers.parameters(), *top.parameters()], lr=0.1)
+print(len([p for p in layers.parameters() if p.requires_grad]))
+for step in range(30):
+    if step == 10:
+        for layer in layers:
+            LATE
+    h = x = torch.randn(16, 6)
+    for layer in layers:
+        h = layer(h)
+        SEEN
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(top(h), (x.sum(1) > 0).long()).backward()
+    optimizer.step()
+"""
+
+
+def late(own: str = "pass", late: str = "pass", seen: str = "pass") -> str:
+    return LATER.replace("OWN", own).replace("LATE", late).replace("SEEN", seen)
+
+
+def test_a_flag_that_is_set_on_the_way_and_on_whatever_a_loop_gives_is_told(tmp_path: Path) -> None:
+    seen = observe(tmp_path, late(late="layer.requires_grad = False"))
+    assert seen.lines("cause") == ["layer.requires_grad = False"]
+    assert seen.found[0].finding.confidence == "likely"
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
+
+
+def test_a_flag_that_is_read_by_another_name_is_the_programs_own(tmp_path: Path) -> None:
+    text = late("self.requires_grad = False", seen="h = h if not layer.requires_grad else 0.5 * h")
+    assert observe(tmp_path, text).slugs == []
+
+
+def test_two_modules_whose_flags_are_set_are_told_together(tmp_path: Path) -> None:
+    text = "self.backbone.requires_grad = False\n        self.top.requires_grad = False"
+    seen = observe(tmp_path, TEXT.replace("FREEZE", text))
+    assert seen.lines("cause") == text.replace("        ", "").splitlines()
+    assert seen.patches()[0][1]["train.py"].count("requires_grad_(False)") == 2

@@ -44,6 +44,13 @@ def test_of_parameters_that_were_to_learn_it_is_told_too(tmp_path: Path) -> None
     assert observe(tmp_path, text).lines("cause") == ["param.requires_gradient = True"]
 
 
+def test_a_value_that_is_worked_out_is_told_by_what_the_run_had(tmp_path: Path) -> None:
+    seen = observe(tmp_path, TEXT.replace("FREEZE", "param.require_grad = param.dim() > 2"))
+    assert seen.lines("cause") == ["param.require_grad = param.dim() > 2"]
+    assert "freezes nothing" in seen.said
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).slugs == []
+
+
 @pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("freeze", "end"),

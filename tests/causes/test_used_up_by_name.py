@@ -91,3 +91,44 @@ torch.manual"""
     seen = observe(tmp_path, before + groups + behind.partition("torch.manual")[2])
     assert seen.lines("cause") == ["mine = part.parameters()"]
     assert "rewrite" in [kind for kind, _ in seen.patches()]
+
+
+BOUNDED = """\
+import torch
+from torch import nn
+
+
+def build():
+    net = nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 2))
+    weights = COPY(p for p in net.parameters() if p.requires_grad)
+    return net, torch.optim.SGD(weights, lr=0.05), weights
+
+
+def main():
+    torch.manual_seed(0)
+    net, optimizer, mine = build()
+
+    def update(loss):
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(mine, 0.1)
+        optimizer.step()
+
+    for _ in range(12):
+        x = torch.randn(16, 6)
+        update(nn.functional.cross_entropy(net(x), (x.sum(1) > 0).long()))
+
+
+main()
+"""
+
+
+def test_an_iterator_that_a_function_returns_and_a_closure_uses_is_told_and_mended(tmp_path: Path) -> None:
+    seen = observe(tmp_path, BOUNDED.replace("COPY", ""))
+    assert seen.slugs[:1] == ["clipping-without-effect"]
+    assert seen.lines("cause") == ["weights = (p for p in net.parameters() if p.requires_grad)"]
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
+
+
+def test_a_list_that_a_function_returns_and_a_closure_uses_is_healthy(tmp_path: Path) -> None:
+    assert observe(tmp_path, BOUNDED.replace("COPY", "list")).slugs == []

@@ -288,6 +288,15 @@ PROGRAMS: list[tuple[Any, ...]] = [
     ),
     (
         "rewrite",
+        {"pairs": [["{left} != 0", "{left} == 0"], ["{left}", "{left} == 0"]]},
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    net(x).pow(2).sum().backward()\n"
+        "    if «i % 1»:\n        opt.step()\n        opt.zero_grad()\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "rewrite",
         {"pairs": [["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]]},
         "«net.requires_grad = False»\nopt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)\n"
         "for i in range(4):\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",

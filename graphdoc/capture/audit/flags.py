@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.process.quiet import forget_locals
 from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
 from graphdoc.capture.tensors.living import Ref
@@ -22,34 +23,43 @@ if TYPE_CHECKING:
 # Attributes that say the opposite of what parameters do: ``requires_grad`` of a module, which has no such attribute, so
 # that setting one stores a bool and switches nothing; or a name that was to be ``requires_grad`` and is spelled
 # otherwise, ``p.require_grad = False``: a tensor takes any attribute, and nothing reads this one. Looked at are what an
-# optimizer holds and the modules that the frames around its first step hold, once, and again a few steps later.
+# optimizer holds and the modules that the frames around its first step hold, and ever more rarely those around later
+# ones: a layer may be unfrozen, or frozen, on the way.
 
 JUDGED = 3
-"""The step of an optimizer at which a flag that still contradicts is told."""
+"""The step of an optimizer, from the one that is looked at on, at which a flag that still contradicts is told."""
 MOST_MODULES = 5_000
 FLAG = "requires_grad"
 _ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
 OF_MODULE, MISSPELLED = "flag-of-module", "misspelled-flag"
 
 
-class Flagged(Early):
+class Flagged(Watch):
     """``flag-of-module``: ``facts`` has ``names``, the last words of the modules' names, and ``value``, their flag;
-    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient.
+    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient;
+    ``elsewhere`` are files of the program that speak of the flag.
     ``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._first: dict[int, dict[Any, Any]] = {}
-        """By optimizer: such flags at its first step."""
+        self._first: dict[int, tuple[int, dict[Any, Any]]] = {}
+        """By optimizer: the step at which such flags were seen, and which."""
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id in self._first
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        first = self._first.get(seen.id, {})
-        if seen.steps != 1 and not (seen.steps == JUDGED and first):
+        """An optimizer has made a step at which flags are looked at, or another while some of them are followed."""
+        since, first = self._first.get(seen.id, (0, {}))
+        begins = not first and (seen.steps == 1 or seen.look == 2 * seen.steps) and not self._found
+        if not begins and not (first and seen.steps >= since + JUDGED - 1):
             return
         found = self._flags({id(p): p for p in parameters_of(optimizer)})
-        if seen.steps == 1:
-            self._first[seen.id] = {key: flag[:2] for key, flag in found.items()}
+        if begins:
+            if found:
+                self._first[seen.id] = seen.steps, {key: flag[:2] for key, flag in found.items()}
             return
+        del self._first[seen.id]
         still = {key: flag for key, flag in found.items() if first.get(key) == flag[:2]}
         for kind in (OF_MODULE, MISSPELLED):
             mine = [flag for (of, _), flag in still.items() if of == kind]
@@ -79,8 +89,10 @@ class Flagged(Early):
     def _tell(self, kind: str, seen: Seen, flags: list[tuple[str, bool, list[Any]]]) -> None:
         mine, value = {id(p) for *_, parameters in flags for p in parameters}, flags[0][1]
         sign = self._sign(kind, self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
-        names = {"names": sorted({name for name, *_ in flags})} if kind == OF_MODULE else {"attribute": flags[0][0]}
-        sign.facts = {**names, "value": value, "stops": [] if value else sign.parameters}
+        files = lines_with(f".{FLAG}".encode(), self._audit.witness.cwd) if kind == OF_MODULE else []
+        of_module = {"names": sorted({name for name, *_ in flags}), "elsewhere": files}
+        about: dict[str, Any] = of_module if kind == OF_MODULE else {"attribute": flags[0][0]}
+        sign.facts = {**about, "value": value, "stops": [] if value else sign.parameters}
         self._report(sign)
 
 
@@ -138,11 +150,13 @@ MOST_COUNTED = 100
 class _Followed:
     """One frozen parameter in the place of all: which way it was switched last, how often, and the steps since."""
 
-    __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained", "version")
+    __slots__ = ("before", "changes", "event", "on", "ref", "since", "told", "trained", "version")
 
-    def __init__(self, parameter: Any, version: int) -> None:
+    def __init__(self, parameter: Any, version: int, before: dict[int, int]) -> None:
         self.ref = Ref(parameter)
         self.version = version
+        self.before = before
+        """Steps that frozen ones had made when their state was saved, by id, where they had joined the others later."""
         self.on = False
         self.trained = False
         self.told = False
@@ -154,7 +168,8 @@ class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
-    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``)."""
+    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``). ``facts["before"]``: how many
+    steps the state that was loaded has of them, where the others had made more: they were unfrozen on the way then."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -173,7 +188,9 @@ class Refrozen(Watch):
             every = list(parameters_of(optimizer))
             frozen = next((p for p in every if not p.requires_grad), None)
             if frozen is not None:
-                self.followed[seen.id] = _Followed(frozen, _version(every))
+                with self._unseen():
+                    before = _joined_late(optimizer, every)
+                self.followed[seen.id] = _Followed(frozen, _version(every), before)
             return
         if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
             sign = self._sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN, weak=True)
@@ -200,10 +217,14 @@ class Refrozen(Watch):
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         every = list(parameters_of(optimizer))
         mine = [id(p) for p in every if not p.requires_grad]
+        before = {i: n for i, n in followed.before.items() if i in mine and kind == "frozen-throughout"}
+        mine = [*before] or mine
         sign = self._sign(kind, self._latest_step(seen), None, mine, weak=kind == "frozen-throughout")
         # Gradients, or numbers, that are put there by hand move what is frozen as well.
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still
+        if before:
+            sign.facts["before"] = max(before.values())
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._kept[seen.id] = (followed, sign)
         if not sign.weak:
@@ -226,3 +247,18 @@ class Refrozen(Watch):
 def _version(parameters: list[Any]) -> int:
     """How often the first of these were written to."""
     return sum(version_of(p) for p in parameters[:MOST_COUNTED])
+
+
+def _joined_late(optimizer: Any, parameters: list[Any]) -> dict[int, int]:
+    """How many steps the optimizer's state has of frozen parameters, by id, where it has more of all others: it was
+    loaded, and they had been trained for a part of the time. Behind the first step; nothing is asked of a GPU."""
+    frozen: dict[int, int] = {}
+    others: list[int] = []
+    for p in parameters:
+        steps = (optimizer.state.get(p) or {}).get("step", 0)
+        known = isinstance(steps, int | float) or bool(getattr(steps, "is_cpu", False))
+        if p.requires_grad and p.grad is not None:
+            others.append(int(steps) - 1 if known else 0)
+        elif not p.requires_grad and known and int(steps) > 0:
+            frozen[id(p)] = int(steps)
+    return frozen if frozen and others and max(frozen.values()) < min(others) else {}

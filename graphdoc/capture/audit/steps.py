@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 from inspect import signature
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
@@ -11,11 +13,18 @@ from graphdoc.capture.audit.unheld import are_twins, in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
-from graphdoc.capture.places.source_texts import lines_with
-from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of
+from graphdoc.capture.places.source_texts import lines_with, texts_held
+from graphdoc.capture.tensors.facts import (
+    has_gradient,
+    instances_of,
+    is_hooked,
+    parameters_of,
+    user_frames,
+    version_of,
+)
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import Sample, numbers_of, some_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import AT_END, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -33,7 +42,9 @@ class Unstepped(Watch):
     """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
     ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only;
     ``facts["shared"]``: others step by this loss, too, and it may be theirs alone; ``facts["elsewhere"]`` are files of
-    the program that speak of gradients."""
+    the program that speak of gradients. ``facts["calls"]`` counts the calls from there; ``facts["numbers"]`` are whole
+    numbers of which the program takes remainders, by their names. ``facts["kept"]``: nothing was cleared in the run, or
+    stepped; only the source can tell that this is not meant."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -44,6 +55,43 @@ class Unstepped(Watch):
         """What those that had gradients held when such an optimizer was first cleared."""
         self._calls: dict[int, tuple[Seen, Place]] = {}
         """By optimizer: where the call is made whose gradients are thrown away."""
+        self._early: list[tuple[int, bool, int]] = []
+        """The first calls while nothing was cleared or stepped: how many leaves each had, whether it adds to what they
+        have, and their versions."""
+        self._kept: Sign | None = None
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run, of the first ones of its place."""
+        journal = self._audit.journal
+        if self._kept is not None or journal.steps or self._discards or not leaves:
+            return
+        added = all(t.grad is not None for t in leaves.values()) or not self._early
+        self._early.append((len(leaves), added, sum(version_of(t) for t in leaves.values())))
+        if len(self._early) <= FEW:
+            return
+        holding = [(o, s) for o, s in journal.made() if any(id(p) in leaves for p in parameters_of(o))]
+        mine = {id(p) for o, _ in holding for p in parameters_of(o)}
+        if len(holding) != 1 or len({*self._early}) != 1 or not added or self._is_for_others(list(leaves.values())):
+            self._early.clear()  # updated by hand, perhaps
+            return
+        optimizer, seen = holding[0]
+        seen = seen or journal.optimizer(optimizer)
+        sign = self._sign("step-missing", noted, None, mine & leaves.keys(), optimizer=seen.id)
+        self._calls[seen.id] = seen, journal.entry_of(noted, journal.entries(), False).place
+        sign.facts = {"alone": leaves.keys() <= mine, "shared": False, "kept": True, AT_END: True, **self._asked()}
+        self._kept = sign
+
+    def _asked(self) -> dict[str, Any]:
+        """What the source is asked with."""
+        frame = _getframe(2)
+        with self._unseen(frame):
+            numbers = remainders(user_frames(frame))
+        return {"elsewhere": lines_with(b".grad", self._audit.witness.cwd), "numbers": numbers}
+
+    def _is_for_others(self, leaves: list[Any]) -> bool:
+        """Whether a scaler may leave steps out as long as gradients overflow, or a hook takes what the calls give."""
+        hooked = any(m.__dict__.get("_backward_hooks") for m in instances_of(self._audit.torch.nn.Module))
+        return self._audit.witness.scaler.used or hooked or any(map(is_hooked, leaves))
 
     def within(self, module: Any) -> list[tuple[Any, Seen]]:
         """Of the optimizers that have not stepped, and of which it is not known yet whether they should, those whose
@@ -89,11 +137,8 @@ class Unstepped(Watch):
         before, now = self._values[seen.id], self._sampled(parameters)
         if not before.keys() & now.keys() or any(now.get(i, value) != value for i, value in before.items()):
             return None  # they are updated by hand
-        if audit.witness.scaler.used:
-            return None  # a scaler leaves steps out as long as gradients overflow
-        taken = any(m.__dict__.get("_backward_hooks") for m in instances_of(audit.torch.nn.Module))
-        if taken or any(map(is_hooked, parameters)):
-            return None  # the calls may be for what a hook takes
+        if self._is_for_others(parameters):
+            return None
         mine = {id(p) for p in parameters}
         entries = list(audit.journal.entries())
         own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
@@ -105,8 +150,7 @@ class Unstepped(Watch):
             return None  # a step with a closure is under way
         self._calls[seen.id] = seen, own[-1].place
         sign = self._sign("step-missing", own[-1], here, mine, optimizer=seen.id, event=audit.journal.count)
-        elsewhere = lines_with(b".grad", audit.witness.cwd)
-        sign.facts = {"alone": alone, "shared": shared, "elsewhere": elsewhere}
+        sign.facts = {"alone": alone, "shared": shared, **self._asked()}
         return sign
 
     def _unused(self, entries: list[Entry], mine: set[int], least: int) -> list[Entry]:
@@ -129,7 +173,41 @@ class Unstepped(Watch):
         journal.settle()
         # Not only a module was cleared, and gradients came more often than that.
         few = self._at_end(lambda s: self._calls[s.id][1].occurrences > FEW and bool(journal.latest("zero_grad", s.id)))
-        return [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
+        if self._kept is not None and self._audit.over and not (journal.steps or self._discards):
+            few.append(self._kept)
+        told = [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
+        for sign in told:
+            sign.facts["calls"] = self._calls[sign.optimizer][1].occurrences
+        return told
+
+
+_REMAINDER = re.compile(rb"%\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)")
+"""What a remainder is taken by: ``every`` of ``i % every``, ``args.every``, ``config["every"]``."""
+
+
+def remainders(frames: list[Any]) -> dict[str, int]:
+    """The whole numbers of which the program takes remainders somewhere, by their names in the running functions."""
+    names = {name.decode() for text in texts_held() for name in _REMAINDER.findall(text)}
+    found: dict[str, set[int]] = {}
+    for name in names:
+        for frame in frames:
+            value = _looked_up(frame, name)
+            if type(value) is int:
+                found.setdefault(name.replace('"', "'"), set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _looked_up(frame: Any, path: str) -> Any:
+    """What a path means in a running function; None where a class of the program's own would have to tell."""
+    first, *rest = re.findall(r"\w+", path)
+    value = frame.f_locals.get(first, frame.f_globals.get(first))
+    for part in rest:
+        try:
+            inside = value if type(value) is dict else object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return None
+        value = inside.get(part)
+    return value
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:

@@ -96,6 +96,11 @@ def lines_with(word: bytes, cwd: str) -> list[dict[str, Any]]:
     ]
 
 
+def texts_held() -> list[bytes]:
+    """The texts of the user's files."""
+    return [text.data for text in _held.values()]
+
+
 def _hold(file: Any) -> None:
     if not isinstance(file, str) or not file.endswith(".py") or not is_user_file(file):
         return

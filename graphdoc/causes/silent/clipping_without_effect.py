@@ -133,7 +133,7 @@ def _nothing_given(program: Program, sign: Sign) -> Finding | None:
     clip = innermost_user(sign.stack)
     call = bindings.call_at(program.sources, clip)
     given = bindings.argument(call, 0, "parameters")
-    found = one_shot(program.sources, program.parameters, clip, given) if clip is not None else None
+    found = one_shot(program.sources, program.parameters, sign.stack, given)
     if found is None or clip is None:
         return None
     name = optimizer_of(program.optimizers, sign)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from itertools import takewhile
 
 from graphdoc.causes import links
@@ -11,6 +12,7 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import COPY, Finding, Remedy, remedy_at
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
+from graphdoc.program.origins import as_given, behind
 from graphdoc.program.proof import likely
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
@@ -137,11 +139,12 @@ def _itself(program: Program, sign: Sign) -> Finding | None:
 def _same(program: Program, sign: Sign) -> Finding | None:
     frame = spans.innermost_user(sign.stack)
     call = bindings.call_at(program.sources, frame)
-    if frame is None or not is_method_call(call) or not call.args:
+    given = bindings.argument(call, 0, "state_dict")
+    if frame is None or given is None or not is_method_call(call):
         return None
-    name = bindings.text_of(call.func.value)
-    given = call.args[0]
-    source = _owner_of_state(given)
+    target, stack = as_given(program.sources, sign.stack, call.func.value)
+    name, frame = bindings.text_of(target), stack[-1]
+    source = _owner_of_state(program.sources, sign.stack, given)
     if "rests" in sign.facts:
         return _never_copied(program, sign, name, source)
     if not source or source == name:
@@ -251,13 +254,13 @@ def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Findi
 def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remedy, ...]:
     """Load the state of the one network of which this file loads it elsewhere."""
     loads = [
-        (bindings.text_of(n.func.value), _owner_of_state(n.args[0]))
+        (bindings.text_of(n.func.value), _owner_of_state(sources, [], n.args[0]))
         for n in bindings.every_node(sources, frame.file)
         if is_method_call(n, "load_state_dict") and n.args
     ]
     others = {source for target, source in loads if target == name and source not in ("", name)}
     here = bindings.call_at(sources, frame)
-    if len(others) != 1 or here is None:
+    if len(others) != 1 or here is None or not here.args:
         return ()
     other = others.pop()
     given = bindings.frame_of(sources, frame.file, here.args[0])
@@ -266,10 +269,11 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
     return remedy_at(given, "use_instead", title, "unsafe", note, inside=True, operand=name, name=other)
 
 
-def _owner_of_state(node: ast.expr) -> str:
-    """``net`` of ``net.state_dict()``; empty for anything else."""
-    if is_method_call(node, "state_dict"):
-        return bindings.text_of(node.func.value)
+def _owner_of_state(sources: SourceTexts, stack: Sequence[Frame], node: ast.expr) -> str:
+    """``net`` of ``net.state_dict()``, behind names and arguments; empty for anything else."""
+    for at, value in [(stack, node), *((b.stack, b.value) for b in behind(sources, stack, node))]:
+        if is_method_call(value, "state_dict"):
+            return bindings.text_of(as_given(sources, at, value.func.value)[0])
     return ""
 
 

@@ -62,15 +62,18 @@ def recognise(program: Program) -> Finding | None:
 def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None:
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
     appended = _appended(sources, name) if sign.facts["list"] else None
-    at = appended if sign.facts["list"] else innermost_user(sign.stack)
+    at = appended or innermost_user(sign.stack)
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
+    if sign.facts["list"] and not appended:
+        gathers = f"made with its graph, and kept in `{name}`"
     more = span_of("created", sign.stack, "made here, with its graph") if appended else ()
     others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
     also = [span("cause", f, f"the same for `{s.facts['name']}`") for s, f in others]
     note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
-    remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in _KINDS]
+    kinds = _KINDS if appended or not sign.facts["list"] else ()  # what is made there is used by others too
+    remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in kinds]
     return Finding(
         0.85,
         "possible" if sign.weak else Proof.STEPS.confidence,

@@ -14,7 +14,8 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choice, one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import binding_behind, made, returned
+from graphdoc.program.optimizer_places import binding_behind, made
+from graphdoc.program.origins import one_return
 from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call
@@ -135,7 +136,7 @@ def _wrongly_given(program: Program) -> Finding | None:
     given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
     if frame is None or given is None:
         return None
-    used = one_shot(sources, program.parameters, frame, given)
+    used = one_shot(sources, program.parameters, program.raised.stack if program.raised else [frame], given)
     if used is None:
         return unregistered.none_registered(sources, frame, given)
     return ungiven.nothing_left(
@@ -289,7 +290,8 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None:
         return ungiven.spent(program, sign)
-    at, call = returned(program.sources, making) or (making.frame(program.sources), making.statement.value)
+    value = making.statement.value
+    at, call = one_return(program.sources, value) or (making.frame(program.sources), value)
     groups = [
         value
         for node in each(call, ast.Dict)
@@ -298,7 +300,7 @@ def _used_up(program: Program, sign: Sign) -> Finding | None:
     ]
     if len(groups) == sign.facts.get("groups"):
         groups = [groups[i] for i in sign.facts["empty"]]
-    found = [o for value in groups if (o := one_shot(program.sources, program.parameters, at, value)) is not None]
+    found = [o for value in groups if (o := one_shot(program.sources, program.parameters, [at], value)) is not None]
     if len(found) != 1:
         return ungiven.spent(program, sign)
     return ungiven.nothing_left(

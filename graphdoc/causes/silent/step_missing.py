@@ -7,15 +7,16 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import AT_END, Event, Frame, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
-from graphdoc.program.proof import first_sign, name_of, of_steps
+from graphdoc.program.proof import first_sign, likely, name_of, of_steps
+from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_attribute, is_constant, is_read
+from graphdoc.source.paths import is_attribute, is_constant, is_read, only
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -25,7 +26,8 @@ PAGE = Page(
     what_happened="""\
 A loss is computed for some parameters, `backward()` fills their `.grad`, and the next `zero_grad()` of their optimizer
 throws the gradients away. `step()` of this optimizer is never called, so these parameters keep their initial values. In
-a program with several networks the others go on learning, and nothing looks broken.""",
+a program with several networks the others go on learning, and nothing looks broken. Or `step()` stands behind a
+condition that never holds: `if i % accumulation:` where the remainder was to be 0.""",
     why="""\
 `backward()` computes gradients and stores them; it changes no parameter. An optimizer changes parameters in `step()`
 and nowhere else. PyTorch cannot know that a gradient was meant to be used.""",
@@ -51,7 +53,7 @@ actor_optimizer.step()""",
     fix_safety="""\
 Unsafe, because it decides when these parameters are updated. The step belongs right after the backward call whose loss
 is for this optimizer alone: at the end of the iteration `.grad` may also hold gradients of other losses that pass
-through these parameters.""",
+through these parameters. A condition that never holds is compared with 0 where the remainder is by 1.""",
     not_this="""\
 - The optimizer steps, but what it holds is no longer what the model uses: `optimizer-holds-stale-parameters`.
 - The program takes the gradients for a purpose of its own, for statistics or an update by hand.
@@ -76,11 +78,16 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
     waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    if waiting is None and "kept" in sign.facts:
+        waiting = only(may_step(sources, optimizers, sign.optimizer))
     taken = _taken(program, sign, waiting) if waiting is not None else None
     given = handed(sources, taken.stack, program_name) if taken is not None else None
     if taken is not None and given is not None:
         return _handed_another(program, sign, taken, given)
-    if waiting is not None and AT_END in sign.facts:
+    never = _never_due(program, sign, waiting) if waiting is not None else None
+    if waiting is not None and never is not None:
+        return _told_never_due(program, sign, waiting, never)
+    if "kept" in sign.facts or (waiting is not None and AT_END in sign.facts):
         return None  # a run of a few steps ends before others are due
     if sign.facts.get("shared") and may_step(sources, optimizers, sign.optimizer):
         return None  # what others' losses leave in its parameters is cleared until it is its turn
@@ -125,6 +132,37 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         tuple(spans),
         remedies=tuple(remedies),
         because=f"{clearing} threw gradients away at least {sign.count} times, and {name} never stepped",
+    )
+
+
+_AT_ZERO = [["{rest} != 0", "{rest} == 0"], ["{rest}", "{rest} == 0"]]
+
+
+def _never_due(program: Program, sign: Sign, waiting: Frame) -> NeverMet | None:
+    numbers, calls = sign.facts.get("numbers", {}), int(sign.facts.get("calls", sign.count))
+    return never_met(program.sources, waiting, sign.stack, numbers, calls)
+
+
+def _told_never_due(program: Program, sign: Sign, waiting: Frame, never: NeverMet) -> Finding:
+    """The step stands behind a condition that would have held by now."""
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "its parameters"
+    by = f"`{never.by}` is {never.number}" if never.by != str(never.number) else f"remainders are taken by {never.by}"
+    remedies: tuple[Remedy, ...] = ()
+    if is_of_whole_remainder(never):
+        note, by = f"{name} steps once in `{never.by}` rounds", by + ", and a remainder by 1 is always 0"
+        remedies = remedy_at(never.at, "rewrite", "compare the remainder with 0", "unsafe", note, pairs=_AT_ZERO)
+    return Finding(
+        *likely(0.93),  # that it never steps is seen; that it should is how the source reads
+        f"{name} never steps: the condition for its step has not held once",
+        "The gradients of this loss are for this optimizer's parameters. Its step stands behind a condition on a "
+        f"remainder by {never.number}, which a running count of these calls would have met at least twice.",
+        (
+            span("cause", never.at, "did not hold in any round" if never.wanted else "held in every round"),
+            span("related", waiting, "so this step never ran"),
+            *span_of("related", sign.stack, f"gradients for {whose}, which no step uses"),
+        ),
+        remedies=remedies,
+        because=f"in {sign.facts['calls']} backward calls {name} never stepped; {by}",
     )
 
 
