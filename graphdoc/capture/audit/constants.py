@@ -12,6 +12,7 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphdoc.capture.audit.deadends import saved_numbers
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
@@ -43,14 +44,17 @@ _ALONE |= {"SelectBackward0", "UnbindBackward0", "IndexBackward0", "CloneBackwar
 _ALONE |= {"SqueezeBackward0", "SqueezeBackward1", "SqueezeBackward2", "UnsqueezeBackward0", "ViewBackward0"}
 _ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "NegBackward0", "CatBackward0"}
 _ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
+_ALONE |= {"SplitBackward0", "IndexSelectBackward0"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
 _LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
 _SCALES = {"MulBackward0", "DivBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
 """What a factor is divided by where it is brought to a common scale."""
 _RATIO = {"ExpBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
-_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0"}
+_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0", "MaskedSelectBackward0", "TakeBackward0"}
 """What takes the entry of the action that was chosen out of the logarithms of all."""
+_TAKES = {"SelectBackward0", "UnbindBackward0", "SliceBackward0", "SplitBackward0", "IndexSelectBackward0"}
+"""What may take it: these take something out of one dimension, which may be that of the batch as well."""
 _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 
 
@@ -203,17 +207,54 @@ def _is_log_probability(
 
 
 def _is_chosen(node: Any) -> bool:
-    """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
-    if type(node).__name__ not in _CHOICES:
-        return False
-    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"})
-    return bool(ends) and all(_is_log_of_all(end) for end in ends)
+    """Whether a node gives the logarithm of one class's entry in a softmax, taken out before the logarithm or after."""
+    if type(node).__name__ != "LogBackward0":
+        return _is_entry(node, _is_log_of_all)
+    probabilities = _ends(walk.inputs_of(node), _ALONE | _RATIO | {"AddBackward0"}, _is_entry)
+    return bool(probabilities) and all(_is_entry(n) for n in probabilities)
+
+
+def _is_softmax(node: Any) -> bool:
+    return type(node).__name__ == "SoftmaxBackward0"
 
 
 def _is_log_of_all(node: Any) -> bool:
     name = type(node).__name__
-    inner = {type(n).__name__ for n in walk.inputs_of(node)}
-    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
+    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and all(map(_is_softmax, walk.inputs_of(node))))
+
+
+def _is_entry(node: Any, is_all: Callable[[Any], bool] = _is_softmax) -> bool:
+    """Whether a node takes one class's entry out of what holds those of all."""
+    name, passed = type(node).__name__, list[Any]()
+    if name not in _CHOICES | _TAKES and not (name == "MulBackward0" and len(walk.inputs_of(node)) == 1):
+        return False
+    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"}, is_all, passed)
+    if not ends or not all(is_all(end) for end in ends):
+        return False
+    if name in _CHOICES:
+        return True
+    over = [end if hasattr(end, "_saved_dim") else walk.inputs_of(end)[0] for end in ends]
+    dims = {_from_the_end(n._saved_dim, n) for n in over}
+    return len(dims) == 1 and _takes_one(node, dims.pop(), passed)
+
+
+def _takes_one(node: Any, dim: int, passed: list[Any]) -> bool:
+    """Whether a node leaves one entry of this dimension, counted from the end, which these on the way have kept."""
+    for n in passed:
+        if len({(walk.output_shape(m) or ())[dim:] for m in (n, *walk.inputs_of(n))}) != 1:
+            return False
+    if type(node).__name__ == "MulBackward0":
+        factors = (f for name in ("self", "other") if (f := saved_numbers(node, name)) is not None)
+        return any(f.dim() >= -dim and f.shape[dim] > 1 and bool(((f != 0).sum(dim) <= 1).all()) for f in factors)
+    (given,) = walk.inputs_of(node)
+    shape, before = walk.output_shape(node) or (), walk.output_shape(given) or ()
+    return _from_the_end(node._saved_dim, given) == dim and (len(shape) < len(before) or shape[dim] == 1)
+
+
+def _from_the_end(dim: int, node: Any) -> int:
+    """A dimension of what a node gave, counted from the end: -1 is the last one."""
+    signed = dim - (1 << 64) if dim >> 63 else dim
+    return signed if signed < 0 else signed - len(walk.output_shape(node) or ())
 
 
 def _is_from_distribution(node: Any) -> bool:
