@@ -86,16 +86,14 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 
 def _writes_data(node: ast.AST) -> bool:
-    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
-    written: ast.expr | None = None
+    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``, ``p.data = x``."""
     if is_method_call(node) and node.func.attr.endswith("_"):
-        written = node.func.value
+        written = [node.func.value]
     elif isinstance(node, ast.AugAssign):
-        written = node.target
-    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        written = node.targets[0]
-    base = without_subscripts(written) if written is not None else None
-    return is_attribute(base, "data")
+        written = [node.target]
+    else:
+        written = [t for t, _ in pairs(node)] if isinstance(node, ast.Assign) else []
+    return any(is_attribute(without_subscripts(w), "data") for w in written)
 
 
 def _uses_gradient(node: ast.AST) -> bool:

@@ -43,15 +43,12 @@ class Fingerprint:
         self._print = _read(self._memory, self._size) if self._memory else 0
 
     def moved(self) -> Any:
-        """The parameter, if other numbers stand in the same memory and the version is the same; else None."""
+        """The parameter, if it holds other numbers, in this memory or in another, and its version is the same."""
         parameter = self.ref()
-        if parameter is None or not self._memory or memory_of(parameter) != self._memory:
-            return None  # memory that has been given up is never read
-        if _size_of(parameter) != self._size:
+        if parameter is None or parameter._version != self._version or _size_of(parameter) != self._size:
             return None
-        if parameter._version != self._version or _read(self._memory, self._size) == self._print:
-            return None
-        return parameter
+        memory = memory_of(parameter) if self._memory else 0
+        return parameter if memory and _read(memory, self._size) != self._print else None
 
 
 def fingerprints(parameters: list[Any]) -> list[Fingerprint]:
@@ -92,7 +89,8 @@ def _read(memory: int, size: int) -> int:
     return out
 
 
-# Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
+# Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``, or
+# ``p.data = x``. What a forward has saved is the parameter itself, so backward reads the new memory.
 # Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others
 # that the audit looks at one number of one of them, each in its turn, which costs a microsecond. Whether the write came
 # behind the forward, a second run has to tell, which sees it happen.
@@ -110,30 +108,31 @@ TURN = 8
 class _Sample:
     """One number of one parameter, as the optimizer's latest step has left it."""
 
-    __slots__ = ("_kind", "_memory", "_offset", "_value", "ref", "version")
+    __slots__ = ("_dtype", "_kind", "_memory", "_value", "ref", "version")
 
     def __init__(self, parameter: Any, kind: Any) -> None:
-        self.ref = Ref(parameter)
-        self._kind = kind
+        self.ref, self._dtype, self._kind, self._memory = Ref(parameter), parameter.dtype, kind, 0
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
-        self._memory = parameter.data_ptr()  # 0 where it has been given up
-        self._offset = parameter.numel() // 2 * parameter.element_size()
-        self._value, self.version = self._read() if self._memory else 0.0, parameter._version
+        self._value, self.version = self._read(parameter), parameter._version
 
-    def _read(self) -> float:
-        return float(self._kind.from_address(self._memory + self._offset).value)
+    def _read(self, parameter: Any) -> float | None:
+        """None where it has no memory any more that can be read."""
+        memory = parameter.data_ptr()
+        if memory != self._memory:
+            memory = memory_of(parameter) if parameter.dtype == self._dtype else 0
+        self._memory = memory
+        offset = parameter.numel() // 2 * parameter.element_size()
+        return float(self._kind.from_address(memory + offset).value) if memory else None
 
     def moved(self) -> Any:
-        """The parameter, if the number is another one in the same memory, and the version is the same; else None."""
+        """The parameter, if the number is another one and the version is the same; else None."""
         parameter = self.ref()
-        if parameter is None or not self._memory or parameter.data_ptr() != self._memory:
-            return None  # memory that has been given up is never read
-        if self._read() == self._value:
+        if parameter is None or parameter._version != self.version or self._value is None:
             return None
-        return parameter if parameter._version == self.version else None
+        return parameter if self._read(parameter) not in (None, self._value) else None
 
 
 class _Held:
@@ -213,7 +212,7 @@ class Moved(Watch):
             sample.again(parameter)
 
     def _plain(self, parameter: Any) -> bool:
-        return type(parameter) is self._audit.torch.nn.Parameter and is_readable(parameter)
+        return type(parameter) in (self._audit.torch.nn.Parameter, self._audit.torch.Tensor) and is_readable(parameter)
 
     def _sample(self, held: _Held) -> None:
         """Read another parameter from now on."""
@@ -265,7 +264,8 @@ class Moved(Watch):
             return
         self._calls += 1
         held = self._audit.journal.held()
-        mine = {i: p for i, p in leaves.items() if i not in held and self._plain(p)}
+        kind = self._audit.torch.nn.Parameter
+        mine = {i: p for i, p in leaves.items() if i not in held and type(p) is kind and is_readable(p)}
         known = [(i, self._others[i]) for i in mine if i in self._others]
         moved = [p for i, read in known if (p := read.moved()) is not None and p is mine[i]]
         new = [p for i, p in mine.items() if i in self._others or len(self._others) < MOST_PARAMETERS]

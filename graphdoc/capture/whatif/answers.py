@@ -217,8 +217,12 @@ class Answers:
             sign = self._sign(WRITTEN_OVER, target, function["written"], changed, functions=functions)
             self._tell(sign, (target.number, WRITTEN_OVER, f"{function['name']}.{function['side']}"))
 
-    def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
-        """By what the forward has saved here, backward gives another gradient."""
+    def saved_over(self, target: Target, look: dict[str, Any], changed: set[int], places: list[dict[str, Any]]) -> None:
+        """By what the forward has saved here, backward gives another gradient, by however little it differs."""
+        names = set(self._names(target, changed).values())
+        for answer in look["answers"]:
+            if answer["answer"] == AGREES:
+                answer["parameters"] = [n for n in answer["parameters"] if n not in names]
         if changed and places:
             written = places[0]["written"]
             sign = self._sign(SAVED_OVER, target, written, changed, made=places[0]["made"])

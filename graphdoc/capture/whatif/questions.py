@@ -102,9 +102,10 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     answers.recomputed(target, changed, changed & (missing | zero), calls)
     copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
     answers.written_over(target, copied, writing)
-    if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
+    doubtful = result.base["written"] or any(a.answer == ANOTHER for a in result.answers)
+    if doubtful and not (changed or wrong or copied or probe.trial):
         watch = AsSaved(target.torch)
-        answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
+        answers.saved_over(target, look, *(yield from gradients_with(target, result, watch, COUNTS)))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
     if missing or zero:
@@ -230,9 +231,11 @@ def _differs(result: Result) -> bool:
     return any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers)
 
 
-def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move, Any, tuple[set[int], Any]]:
-    """Positions of the parameters whose gradient is another one in a fork with this watch, by losses that are the same
-    bit for bit; with what the watch has told."""
+def gradients_with(
+    target: Target, result: Result, watch: Any, least: float = DIFFERENT
+) -> Generator[Move, Any, tuple[set[int], Any]]:
+    """Positions of the parameters whose gradient is another one, by such a part of it, in a fork with this watch, by
+    losses that are the same bit for bit; with what the watch has told."""
     if result.base is None:
         return set(), []
     calls = result.base["calls"]
@@ -245,10 +248,10 @@ def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move
         return set(), []
     found = set[int]()
     for old, new in zip(before, after, strict=True):
-        least = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
+        whole = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
             apart = float((a - b).norm())
-            if apart > max(least, DIFFERENT * float(a.norm()), DIFFERENT * float(b.norm())):
+            if apart > max(whole, least * float(a.norm()), least * float(b.norm())):
                 found.add(i)
     return found, told["watch"]
 
