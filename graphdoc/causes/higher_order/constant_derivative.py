@@ -9,7 +9,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, short_code, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 LONGEST = 30
@@ -113,13 +113,11 @@ def _unbent(program: Program, sign: Sign) -> Finding | None:
     users = [f for f in sign.stack if f.user]
     if not users:
         return None
-    what = sign.facts["op"].removesuffix("Backward0").removesuffix("Backward1")
-    code = short_code(program.sources, users[-1])
-    named = f"`{code}`" if code else "a second derivative"
+    what = sign.facts["op"][:-1].removesuffix("Backward").replace("Relu", "ReLU")
     outside = [f for f in users[:-1] if f.line != users[-1].line]
     return Finding(
         *likely(0.95),  # that it is zero is measured; that a loss was to depend on it is not
-        f"{named} is zero everywhere, so this part of the loss trains nothing",
+        "a second derivative in the loss is zero everywhere, and trains nothing",
         f"The network is made of straight pieces (`{what}`), and a straight line has no second derivative. What the "
         "loss is computed from is exactly zero, and so is the gradient of this part for all parameters. Give the "
         "network an activation that bends: `tanh`, `silu` or `softplus`.",
