@@ -69,7 +69,7 @@ def recognise(program: Program) -> Finding | None:
     gives zeros to a loss."""
     zero = first_sign(program.signs, "unbent")
     if zero is not None:
-        return _unbent(program, zero)
+        return _unbent(zero)
     unused, failing, evidence = program.message("grad-input-unused"), program.failing, program.evidence
     here = innermost_user(failing.stack) if failing is not None and failing.kind == "grad" else None
     if evidence.from_text or here is None or not (unused or without_graph(program.raised)):
@@ -109,7 +109,7 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
     )
 
 
-def _unbent(program: Program, sign: Sign) -> Finding | None:
+def _unbent(sign: Sign) -> Finding | None:
     users = [f for f in sign.stack if f.user]
     if not users:
         return None
