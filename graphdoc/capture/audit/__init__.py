@@ -15,6 +15,7 @@ from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen, Shared
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
+from graphdoc.capture.audit.goals import Goals
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.inner import Inner, Products, Unbent
 from graphdoc.capture.audit.losses import Losses
@@ -77,7 +78,7 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Misspelled(self), Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent),
+            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]

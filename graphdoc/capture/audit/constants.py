@@ -46,7 +46,7 @@ _ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "N
 _ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
 _ALONE |= {"SplitBackward0", "IndexSelectBackward0"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
-_LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
+LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
 _SCALES = {"MulBackward0", "DivBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
 """What a factor is divided by where it is brought to a common scale."""
@@ -79,7 +79,7 @@ class Baselines(Watch):
             fits, products = _of_interest(roots)
             fitted: dict[Any, Any] = {}
             for node in fits:
-                inside, differs = _values(walk.inputs_of(node), _LINEAR | _NORMAL)
+                inside, differs = _values(walk.inputs_of(node), LINEAR | _NORMAL)
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
@@ -109,7 +109,7 @@ class Baselines(Watch):
         sides = [n for n, _ in product.next_functions]
         for operand in (0, 1):
             # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
-            if not _is_log_probability(sides[1 - operand], _is_from_distribution, _LINEAR):
+            if not _is_log_probability(sides[1 - operand], _is_from_distribution, LINEAR):
                 continue
             factor, scored = (set(leaves_behind([sides[i]]) or ()) for i in (operand, 1 - operand))
             held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
@@ -187,7 +187,7 @@ def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]]
     for operand in (0, 1):
         if not _is_log_probability(sides[1 - operand]):
             continue
-        values, differs = _values([sides[operand]], _LINEAR | _NORMAL)
+        values, differs = _values([sides[operand]], LINEAR | _NORMAL)
         if values and differs and all(v in fitted for v in values):
             return product, operand, values
     return None
@@ -199,10 +199,10 @@ def _is_score(node: Any) -> bool:
 
 
 def _is_log_probability(
-    node: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = _LINEAR | _RATIO
+    node: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = LINEAR | _RATIO
 ) -> bool:
     """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
-    ends = _ends([node], through, is_one)
+    ends = ends_of([node], through, is_one)
     return bool(ends) and all(is_one(end) for end in ends)
 
 
@@ -210,7 +210,7 @@ def _is_chosen(node: Any) -> bool:
     """Whether a node gives the logarithm of one class's entry in a softmax, taken out before the logarithm or after."""
     if type(node).__name__ != "LogBackward0":
         return _is_entry(node, _is_log_of_all)
-    probabilities = _ends(walk.inputs_of(node), _ALONE | _RATIO | {"AddBackward0"}, _is_entry)
+    probabilities = ends_of(walk.inputs_of(node), _ALONE | _RATIO | {"AddBackward0"}, _is_entry)
     return bool(probabilities) and all(_is_entry(n) for n in probabilities)
 
 
@@ -228,7 +228,7 @@ def _is_entry(node: Any, is_all: Callable[[Any], bool] = _is_softmax) -> bool:
     name, passed = type(node).__name__, list[Any]()
     if name not in _CHOICES | _TAKES and not (name == "MulBackward0" and len(walk.inputs_of(node)) == 1):
         return False
-    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"}, is_all, passed)
+    ends = ends_of(walk.inputs_of(node), _ALONE - {"IndexBackward0"}, is_all, passed)
     if not ends or not all(is_all(end) for end in ends):
         return False
     if name in _CHOICES:
@@ -273,11 +273,11 @@ def _is_torchs(code: Any) -> bool:
 def _values(nodes: Iterable[Any], through: set[str]) -> tuple[set[Any], bool]:
     """What these are computed from by such operations, and whether a difference is among them."""
     passed: list[Any] = []
-    ends = set(_ends(nodes, through, passed=passed))
+    ends = set(ends_of(nodes, through, passed=passed))
     return ends, any(type(n).__name__ in _DIFFERENCES for n in passed)
 
 
-def _ends(
+def ends_of(
     nodes: Iterable[Any], through: set[str], at: Callable[[Any], bool] | None = None, passed: list[Any] | None = None
 ) -> list[Any]:
     """The nodes at which the way through such operations, and through scaling by constants, ends; none if it is long.
