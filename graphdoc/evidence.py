@@ -329,6 +329,8 @@ call, ``facts["positions"]`` where they stand among those of their optimizer, ``
 their own."""
 LEARNED = "learned"
 """In the mode of a run: steps like the last ones are not recorded."""
+ASSIGNED = "data ="
+"""``p.data = x`` among the operations that write."""
 AT_END = "at the end"
 """In the facts of a sign: it was seen a few times only, and nothing else until the run had ended."""
 SO_FAR = "so far"

@@ -86,16 +86,16 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 
 def _writes_data(node: ast.AST) -> bool:
-    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
+    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``, ``p.data = x``."""
     match node:
-        case (
-            ast.AugAssign(target=written)
-            | ast.Assign(targets=[ast.Subscript() as written, *_])
-            | ast.Call(func=ast.Attribute(value=written))
-        ):
+        case ast.AugAssign(target=target) | ast.Call(func=ast.Attribute(value=target)):
             in_place = not is_method_call(node) or node.func.attr.endswith("_")
-            return in_place and is_attribute(without_subscripts(written), "data")
-    return False
+            written = [target] if in_place else []
+        case ast.Assign():
+            written = [t for t, _ in pairs(node)]
+        case _:
+            written = []
+    return any(is_attribute(without_subscripts(w), "data") for w in written)
 
 
 def _uses_gradient(node: ast.AST) -> bool:

@@ -639,7 +639,7 @@ MOST_CAUSES = 3
 def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     """The finding for a ``baseline-trained`` sign; None where no line of the user's made the product."""
     products = sorted((p for p in sign.facts["products"] if p["frame"]), key=lambda p: int(p["frame"][0]["line"]))
-    factors = [_factor(program.sources, p) for p in products]
+    factors = [factor_at(program.sources, Frame(**p["frame"][0]), int(p["operand"])) for p in products]
     if not factors:
         return None
     whose = folded(sign.parameters) or "the value network"
@@ -683,15 +683,13 @@ def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
-    """The factor with the value's graph, as it is written in the product."""
-    frame = Frame(**product["frame"][0])
+def factor_at(sources: SourceTexts, frame: Frame, operand: int) -> Frame | None:
+    """The left (0) or right factor of the product that is written there."""
     for node in each(bindings.tree(sources, frame.file), ast.BinOp):
         if isinstance(node.op, ast.Mult):
             at = bindings.frame_of(sources, frame, node)
             if at.extent == frame.extent:
-                side = (node.left, node.right)[int(product["operand"])]
-                return bindings.frame_of(sources, frame, side)
+                return bindings.frame_of(sources, frame, (node.left, node.right)[operand])
     return None
 
 

@@ -15,8 +15,9 @@ from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flags import Flagged, Refrozen, Shared
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
+from graphdoc.capture.audit.goals import Goals
 from graphdoc.capture.audit.growing import Growing
-from graphdoc.capture.audit.inner import Inner, Products
+from graphdoc.capture.audit.inner import Inner, Products, Unbent
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
@@ -69,7 +70,7 @@ class Audit:
         self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
-        self.taken, self.parted = Taken(self), Parted(self)
+        self.taken, self.parted, self.unbent = Taken(self), Parted(self), Unbent(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -77,7 +78,7 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside, Shared(self), self.taken, self.parted),
+            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
@@ -125,6 +126,7 @@ class Audit:
         self._wake()
         self.beside.differentiated(noted, outputs)
         self.products.asked(noted, outputs, args)
+        self.unbent.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
         self.made_anew.asked(args[3] if len(args) > 3 else ())
         self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
@@ -132,7 +134,7 @@ class Audit:
     @property
     def waits(self) -> bool:
         """Whether the engine call that runs now is of interest when it ends."""
-        return self.products.waits or self.unreduced.waits
+        return self.products.waits or self.unreduced.waits or self.unbent.waits
 
     def gave(self, noted: Noted, results: Any) -> None:
         """Such a call has ended well."""
@@ -140,6 +142,8 @@ class Audit:
             self.unreduced.gave()
         if self.products.waits:
             self.products.gave(noted, results)
+        if self.unbent.waits:
+            self.unbent.gave(results)
 
     def given(self, state: Any) -> None:
         """A module's ``state_dict()`` is about to return this."""

@@ -12,6 +12,7 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphdoc.capture.audit.deadends import saved_numbers
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
@@ -43,14 +44,17 @@ _ALONE |= {"SelectBackward0", "UnbindBackward0", "IndexBackward0", "CloneBackwar
 _ALONE |= {"SqueezeBackward0", "SqueezeBackward1", "SqueezeBackward2", "UnsqueezeBackward0", "ViewBackward0"}
 _ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "NegBackward0", "CatBackward0"}
 _ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
+_ALONE |= {"SplitBackward0", "IndexSelectBackward0"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
-_LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
+LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
 _SCALES = {"MulBackward0", "DivBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
 """What a factor is divided by where it is brought to a common scale."""
 _RATIO = {"ExpBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
-_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0"}
+_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0", "MaskedSelectBackward0", "TakeBackward0"}
 """What takes the entry of the action that was chosen out of the logarithms of all."""
+_TAKES = {"SelectBackward0", "UnbindBackward0", "SliceBackward0", "SplitBackward0", "IndexSelectBackward0"}
+"""What may take it: these take something out of one dimension, which may be that of the batch as well."""
 _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 
 
@@ -75,7 +79,7 @@ class Baselines(Watch):
             fits, products = _of_interest(roots)
             fitted: dict[Any, Any] = {}
             for node in fits:
-                inside, differs = _values(walk.inputs_of(node), _LINEAR | _NORMAL)
+                inside, differs = _values(walk.inputs_of(node), LINEAR | _NORMAL)
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
@@ -103,7 +107,7 @@ class Baselines(Watch):
         """The product, which of its factors depends both on what its log-probability depends on and on a value that
         another optimizer's loss fits, and the ids of the parameters of both."""
         # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
-        for operand, *sides in _scored(product, _is_from_distribution, _LINEAR):
+        for operand, *sides in _scored(product, _is_from_distribution, LINEAR):
             factor, scored = (set(leaves_behind([side]) or ()) for side in sides)
             held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
             mine = set[int]().union(*(h for h in held if h & scored))
@@ -163,35 +167,78 @@ def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
 def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]] | None:
     """The product, which of its factors is such a difference, and the values that this was computed from."""
     for operand, factor, _ in _scored(product):
-        values, differs = _values([factor], _LINEAR | _NORMAL)
+        values, differs = _values([factor], LINEAR | _NORMAL)
         if values and differs and all(v in fitted for v in values):
             return product, operand, values
     return None
 
 
 def _is_score(node: Any) -> bool:
-    """Whether a node gives the log-probability of what was drawn, as that of one class out of ``log_softmax(x)`` or
-    ``softmax(x).log()`` is."""
-    if type(node).__name__ not in _CHOICES:
-        return _is_from_distribution(node)
-    kinds = set[tuple[str, ...]]()
-    for end in _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"}):
-        name, inner = type(end).__name__, {type(n).__name__ for n in walk.inputs_of(end)}
-        kinds.add((name, *inner) if name == "LogBackward0" else (name,))
-    of_all = kinds and kinds <= {("LogSoftmaxBackward0",), ("LogBackward0", "SoftmaxBackward0")}
-    return bool(of_all) or _is_from_distribution(node)
+    """Whether a node gives the log-probability of what was drawn."""
+    return _is_from_distribution(node) or _is_chosen(node)
 
 
 def _scored(
-    product: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = _LINEAR | _RATIO
+    product: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = LINEAR | _RATIO
 ) -> Iterator[tuple[int, Any, Any]]:
     """Which factor of a product is weighed by log-probabilities, or their ratios, and nothing else that has a graph;
     that factor, and these."""
     sides = [n for n, _ in product.next_functions]
     for operand, score in enumerate(reversed(sides)):
-        ends = _ends([score], through, is_one)
+        ends = ends_of([score], through, is_one)
         if ends and all(is_one(end) for end in ends):
             yield operand, sides[operand], score
+
+
+def _is_chosen(node: Any) -> bool:
+    """Whether a node gives the logarithm of one class's entry in a softmax, taken out before the logarithm or after."""
+    if type(node).__name__ != "LogBackward0":
+        return _is_entry(node, _is_log_of_all)
+    probabilities = ends_of(walk.inputs_of(node), _ALONE | _RATIO | {"AddBackward0"}, _is_entry)
+    return bool(probabilities) and all(_is_entry(n) for n in probabilities)
+
+
+def _is_softmax(node: Any) -> bool:
+    return type(node).__name__ == "SoftmaxBackward0"
+
+
+def _is_log_of_all(node: Any) -> bool:
+    name = type(node).__name__
+    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and all(map(_is_softmax, walk.inputs_of(node))))
+
+
+def _is_entry(node: Any, is_all: Callable[[Any], bool] = _is_softmax) -> bool:
+    """Whether a node takes one class's entry out of what holds those of all."""
+    name, passed = type(node).__name__, list[Any]()
+    if name not in _CHOICES | _TAKES and not (name == "MulBackward0" and len(walk.inputs_of(node)) == 1):
+        return False
+    ends = ends_of(walk.inputs_of(node), _ALONE - {"IndexBackward0"}, is_all, passed)
+    if not ends or not all(is_all(end) for end in ends):
+        return False
+    if name in _CHOICES:
+        return True
+    over = [end if hasattr(end, "_saved_dim") else walk.inputs_of(end)[0] for end in ends]
+    dims = {_from_the_end(n._saved_dim, n) for n in over}
+    return len(dims) == 1 and _takes_one(node, dims.pop(), passed)
+
+
+def _takes_one(node: Any, dim: int, passed: list[Any]) -> bool:
+    """Whether a node leaves one entry of this dimension, counted from the end, which these on the way have kept."""
+    for n in passed:
+        if len({(walk.output_shape(m) or ())[dim:] for m in (n, *walk.inputs_of(n))}) != 1:
+            return False
+    if type(node).__name__ == "MulBackward0":
+        factors = (f for name in ("self", "other") if (f := saved_numbers(node, name)) is not None)
+        return any(f.dim() >= -dim and f.shape[dim] > 1 and bool(((f != 0).sum(dim) <= 1).all()) for f in factors)
+    (given,) = walk.inputs_of(node)
+    shape, before = walk.output_shape(node) or (), walk.output_shape(given) or ()
+    return _from_the_end(node._saved_dim, given) == dim and (len(shape) < len(before) or shape[dim] == 1)
+
+
+def _from_the_end(dim: int, node: Any) -> int:
+    """A dimension of what a node gave, counted from the end: -1 is the last one."""
+    signed = dim - (1 << 64) if dim >> 63 else dim
+    return signed if signed < 0 else signed - len(walk.output_shape(node) or ())
 
 
 def _is_from_distribution(node: Any) -> bool:
@@ -205,11 +252,11 @@ def _is_from_distribution(node: Any) -> bool:
 def _values(nodes: Iterable[Any], through: set[str]) -> tuple[set[Any], bool]:
     """What these are computed from by such operations, and whether a difference is among them."""
     passed: list[Any] = []
-    ends = set(_ends(nodes, through, passed=passed))
+    ends = set(ends_of(nodes, through, passed=passed))
     return ends, any(type(n).__name__ in _DIFFERENCES for n in passed)
 
 
-def _ends(
+def ends_of(
     nodes: Iterable[Any], through: set[str], at: Callable[[Any], bool] | None = None, passed: list[Any] | None = None
 ) -> list[Any]:
     """The nodes at which the way through such operations, and through scaling by constants, ends; none if it is long.

@@ -6,16 +6,18 @@ A first-order inner step is nothing by itself: the outer loss reaches the parame
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.graph.roots import roots_of_call
-from graphdoc.capture.graph.walk import nodes_behind
+from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, op_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -101,6 +103,15 @@ class Inner(Early):
         return [sign for sign, mine in alive if sign.parameters and all(map(self._is_missed, mine))]
 
 
+def _behind(audit: Audit, outputs: Any) -> Iterator[tuple[Any, stacks.Stack, bool]]:
+    """The nodes behind these, with where they were made, and whether a gradient that was recorded has made them."""
+    engine = audit.witness.calls.code
+    for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
+        kept = stacks.stack_of(node)
+        if kept is not None:
+            yield node, kept, stacks.made_in_backward(kept, engine)
+
+
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
 # Whether two parts of it took each other away, a second run tells (see ``graphdoc.capture.second_run.one_side``).
 
@@ -140,10 +151,8 @@ class Products(Watch):
             if self.closely is not None:
                 self.closely.recorded(noted, outputs, given, inputs)
         elif self._first is not None and asked and asked <= self._first[1]:
-            engine = self._audit.witness.calls.code
             with self._unseen():  # does a gradient that was recorded lie behind these?
-                behind = (stacks.stack_of(n) for n, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES))
-                if any(kept is not None and stacks.made_in_backward(kept, engine) for kept in behind):
+                if any(recorded for *_, recorded in _behind(self._audit, outputs)):
                     self._second, self.waits = noted, True
 
     def gave(self, noted: Noted, results: Any) -> None:
@@ -167,3 +176,81 @@ class Products(Watch):
         if self._zeros < TRIED or self._latest is None:
             return []
         return [self._sign_at("suspect-product", self._latest, count=self._zeros, weak=True)]
+
+
+# Second derivatives that are terms of a loss and zero everywhere: a network of straight pieces bends nowhere but where
+# two of them meet. Its gradient is zero too, so the term trains nobody, and there is no error: the input takes part.
+
+MOST_RECORDED = 48
+"""Calls with ``create_graph`` that are looked at."""
+STRAIGHT = {"ReluBackward0", "LeakyReluBackward0", "HardtanhBackward0", "ThresholdBackward0", "PreluKernelBackward0"}
+STRAIGHT |= {"AbsBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
+STRAIGHT |= {"MaximumBackward0", "MinimumBackward0", "RreluWithNoiseBackward0", "HardsigmoidBackward0"}
+
+
+class Unbent(Watch):
+    """``unbent``: ``stack`` is the ``grad`` call that gives a second derivative, zero in each of ``count``
+    losses that were computed from it; ``other`` is a function of straight pieces (``facts["op"]``) that it is of, and
+    ``facts["backward"]`` the backward call."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._inputs = set[int]()
+        """Of the calls with ``create_graph`` since the latest backward call, by id."""
+        self._straight: tuple[str, stacks.Stack] | None = None
+        """A function of straight pieces that such a call was of."""
+        self._second: tuple[Noted, tuple[str, stacks.Stack]] | None = None
+        self._zeros: dict[Any, tuple[Noted, tuple[str, stacks.Stack], set[tuple[str, int]]]] = {}
+        """By the place of the call: what it is of, and the nodes of its results, by operation and sequence number."""
+        self._bent = set[Any]()
+        """Places of calls that have given something else."""
+        self._signs: dict[Any, Sign] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether the call of such a derivative runs now."""
+        return self._second is not None
+
+    def asked(self, noted: Noted, outputs: Any, args: tuple[Any, ...]) -> None:
+        """A grad call that is looked at is about to run; ``args`` are those of the engine."""
+        self._second = None
+        if len(args) < 4 or not args[2] or not self._may_look(MOST_RECORDED):
+            return
+        mine = set(map(id, args[3] if isinstance(args[3], list | tuple) else ()))
+        with self._unseen():
+            behind = list(_behind(self._audit, outputs))
+        straight = ((op_of(n), kept) for n, kept, again in behind if not again and op_of(n) in STRAIGHT)
+        self._straight = next(straight, self._straight)
+        if self._straight is not None and mine & self._inputs and any(again for *_, again in behind):
+            self._second = noted, self._straight
+        self._inputs |= mine
+
+    def gave(self, results: Any) -> None:
+        """It has ended well."""
+        assert self._second is not None
+        noted, made = self._second
+        self._second = None
+        place = site_of(stacks.stack_of_seen(noted[3]))
+        with self._unseen(), self._audit.torch.no_grad():
+            nodes = {n for r in results if r is not None and (n := grad_fn_of(r)) is not None}
+            if nodes and all(is_zero(r) for r in results if r is not None):
+                self._zeros[place] = noted, made, {(op_of(n), n._sequence_nr()) for n in nodes}
+            else:
+                self._bent.add(place)
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        self._inputs.clear()
+        self._straight = None
+        zeros, self._zeros = self._zeros, {}
+        if not zeros:
+            return
+        with self._unseen():
+            behind = {(op_of(n), n._sequence_nr()) for n, _ in islice(nodes_behind(tensor_roots(outputs)), DEEP - 1)}
+        for place, (call, (op, made), nodes) in zeros.items():
+            if nodes & behind and self._often(place, TRIED):
+                facts = {"op": op, "backward": self._line(noted)}
+                sign = self._sign_at("unbent", call, made, count=self._times[place], facts=facts)
+                self._signs[place] = sign
+
+    def signs(self) -> list[Sign]:
+        return [sign for place, sign in self._signs.items() if place not in self._bent]

@@ -47,11 +47,13 @@ class Fingerprint:
         return _read(self._memory, self._size)
 
     def moved(self) -> Any:
-        """The parameter, if other numbers stand in the same memory and the version is the same; else None."""
+        """The parameter, if it holds other numbers, in this memory or in another, and its version is the same."""
         p = self.ref()
-        if p is None or not self._memory or p.data_ptr() != self._memory or _size_of(p) != self._size:
-            return None  # memory that has been given up is never read
-        return p if p._version == self.version and self._read() != self._print else None
+        if p is None or not self._memory or p._version != self.version or _size_of(p) != self._size:
+            return None
+        if p.data_ptr() != self._memory:
+            self._memory = memory_of(p)
+        return p if self._memory and self._read() != self._print else None
 
 
 def is_readable(parameter: Any) -> bool:
@@ -86,7 +88,8 @@ def _read(memory: int, size: int) -> int:
     return out
 
 
-# Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
+# Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``, or
+# ``p.data = x``. What a forward has saved is the parameter itself, so backward reads the new memory.
 # Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others
 # that the audit looks at one number of one of them, each in its turn, which costs a microsecond. Whether the write came
 # behind the forward, a second run has to tell, which sees it happen.
@@ -179,7 +182,7 @@ class Moved(Watch):
             sample.again(parameter)
 
     def _plain(self, parameter: Any) -> bool:
-        return type(parameter) is self._audit.torch.nn.Parameter and is_readable(parameter)
+        return type(parameter) in (self._audit.torch.nn.Parameter, self._audit.torch.Tensor) and is_readable(parameter)
 
     @staticmethod
     def _sample(held: _Held) -> None:
@@ -210,7 +213,8 @@ class Moved(Watch):
             return
         self._calls += 1
         held = self._audit.journal.held()
-        mine = {i: p for i, p in leaves.items() if i not in held and self._plain(p)}
+        kind = self._audit.torch.nn.Parameter
+        mine = {i: p for i, p in leaves.items() if i not in held and type(p) is kind and is_readable(p)}
         known = [(i, self._others[i]) for i in mine if i in self._others]
         moved = [p for i, read in known if (p := read.moved()) is not None and p is mine[i]]
         new = [p for i, p in mine.items() if i in self._others or len(self._others) < MOST_PARAMETERS]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture.places import stacks
@@ -18,7 +21,7 @@ from graphdoc.capture.process.in_threads import watch_each_thread
 from graphdoc.capture.second_run.births import tensors_in, writes_over, written_by
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
-from graphdoc.evidence import Write
+from graphdoc.evidence import ASSIGNED, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -105,7 +108,8 @@ class WriteWatch(TorchDispatchMode):
 
 # In a second run: writes to trained parameters that no version counter tells of, with what stood there before.
 # ``p.data`` shares the memory of ``p`` and has a version counter of its own (torch/csrc/autograd/variable.h), so what
-# is written through it is not noticed by the check that protects saved tensors.
+# is written through it is not noticed by the check that protects saved tensors. Nor is ``p.data = x``: a node saves a
+# leaf as itself, and finds it with another memory. That is no operator: a ``TorchFunctionMode`` sees it.
 
 MOST_HIDDEN = 16
 """Latest writes to one parameter whose values before them are kept."""
@@ -120,60 +124,78 @@ class HiddenWrites(WriteWatch):  # type: ignore[no-untyped-call]
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self._known: dict[int, Any] = {}
-        """By memory: a parameter that an optimizer steps or a backward call reaches, by reference."""
+        self._known: dict[int, dict[int, Any]] = {}
+        """By memory: the parameters that an optimizer steps or a backward call reaches, by id and by reference."""
         self._before: dict[int, deque[_Before]] = {}
-        """By memory: the latest writes since the latest step of its optimizer."""
+        """By parameter (id): the latest writes since the latest step of its optimizer."""
         self._lost: dict[int, int] = {}
-        """By memory: the sequence number at a write before those that are kept."""
+        """By parameter: the sequence number at a write before those that are kept."""
         self._told: tuple[str, stacks.Stack] | None = None
         if witness.audit is not None:
             witness.audit.stale.watch(self)
+        watch_each_thread(Assignments(self._assigning, self._know), witness)
 
     def called(self, leaves: dict[int, Any]) -> None:
         """A backward call is about to run; ``leaves`` are those behind its roots."""
         for p in leaves.values():
-            if isinstance(p, self._torch.nn.Parameter) and (memory := storage_of(p)) is not None:
-                self._known.setdefault(memory, p)
+            if isinstance(p, self._torch.nn.Parameter):
+                self._know(p)
+
+    def _know(self, parameter: Any) -> None:
+        """This is a parameter, with the memory that it has now."""
+        memory = storage_of(parameter)
+        if memory is not None:
+            self._known.setdefault(memory, {})[id(parameter)] = parameter
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has stepped: what was written before is none of the next forward's."""
         for p in parameters_of(optimizer):
-            memory = storage_of(p)
-            if memory is not None and p.grad is not None:
-                self._known[memory] = p
-                self._before.pop(memory, None)
-                self._lost.pop(memory, None)
+            if p.grad is not None:
+                self._know(p)
+                self._before.pop(id(p), None)
+                self._lost.pop(id(p), None)
 
     def _writing(self, func: Any, tensor: Any) -> None:
         memory = storage_of(tensor)
-        parameter = self._known.get(memory) if memory is not None else None
-        if memory is None or parameter is None or tensor is parameter:
-            return
-        kept = self._before.setdefault(memory, deque())
+        every = self._known.get(memory, {}) if memory is not None else {}
+        for p in every.values() if id(tensor) not in every else ():
+            if storage_of(p) == memory:
+                # _writing < __torch_dispatch__ < who called the operation
+                self._keep(p, func._schema.name.partition("::")[2], stacks.stack_here(3))
+
+    def _assigning(self, tensor: Any) -> bool:
+        """``tensor.data = x`` is about to run; returns whether it is a parameter that is known."""
+        memory = storage_of(tensor)
+        known = memory is not None and id(tensor) in self._known.get(memory, {})
+        if known:
+            self._keep(tensor, ASSIGNED, stacks.stack_here(3))  # _assigning < __torch_function__ < who assigns
+        return known
+
+    def _keep(self, parameter: Any, op: str, here: stacks.Stack) -> None:
+        kept = self._before.setdefault(id(parameter), deque())
         if len(kept) == MOST_HIDDEN:
-            self._lost[memory] = kept.popleft().sequence
-        here = stacks.stack_here(3)  # _writing < __torch_dispatch__ < who called the operation
+            self._lost[id(parameter)] = kept.popleft().sequence
         sequence = self._torch.autograd._get_sequence_nr()
-        kept.append(_Before(sequence, _values(parameter), parameter._version, str(func._schema.name), here))
+        kept.append(_Before(parameter, sequence, _values(parameter), parameter._version, op, here))
 
     def changed_since(self, sequence: int) -> set[int]:
         """The memory of the parameters whose values were others when the node with this number was made, and whose
         version is the same: nothing else could have told."""
         found = set()
-        for memory, kept in self._before.items():
-            parameter = self._known[memory]
+        for ident, kept in self._before.items():
+            parameter = kept[0].parameter
             later = [w for w in kept if w.sequence > sequence]
-            if not later or self._lost.get(memory, 0) > sequence or parameter._version != later[0].version:
+            if not later or self._lost.get(ident, 0) > sequence or parameter._version != later[0].version:
                 continue
-            if self._differ(_values(parameter), later[0].values):
+            memory = storage_of(parameter)
+            if memory is not None and self._differ(_values(parameter), later[0].values):
                 found.add(memory)
-                self._told = later[-1].op.partition("::")[2] or later[-1].op, later[-1].stack
+                self._told = later[-1].op, later[-1].stack
         return found
 
     def _differ(self, now: Any, before: Any) -> bool:
-        if now is None or before is None:
-            return False  # the memory has been given back
+        if now is None or before is None or now.shape != before.shape or now.dtype != before.dtype:
+            return False  # the memory has been given back; an assignment of another shape
         if not now.is_floating_point():
             return not self._torch.equal(now, before)
         if not bool(self._torch.isfinite(now).all() & self._torch.isfinite(before).all()):
@@ -186,14 +208,33 @@ class HiddenWrites(WriteWatch):  # type: ignore[no-untyped-call]
         return self._told
 
 
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+
+
 class _Before(NamedTuple):
     """One write: what stood there before it."""
 
+    parameter: Any
     sequence: int
     values: Any
     version: int
     op: str
     stack: stacks.Stack
+
+
+class Assignments(TorchFunctionMode):
+    """Hands on each ``p.data = x``, before and after."""
+
+    def __init__(self, before: Callable[[Any], bool], after: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._before, self._after = before, after
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        known = func == _SET_DATA and self._before(args[0])
+        result = func(*args, **(kwargs or {}))
+        if known:
+            self._after(args[0])
+        return result
 
 
 def _values(parameter: Any) -> Any:

@@ -204,8 +204,12 @@ class Answers:
             key = f"{function['name']}.{function['side']}"
             self._tell(WRITTEN_OVER, target, function["written"], changed, key, functions=functions)
 
-    def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
-        """By what the forward has saved here, backward gives another gradient."""
+    def saved_over(self, target: Target, look: dict[str, Any], changed: set[int], places: list[dict[str, Any]]) -> None:
+        """By what the forward has saved here, backward gives another gradient, by however little it differs."""
+        names = set(self._names(target, changed).values())
+        for answer in look["answers"]:
+            if answer["answer"] == AGREES:
+                answer["parameters"] = [n for n in answer["parameters"] if n not in names]
         if changed and places:
             self._tell(SAVED_OVER, target, places[0]["written"], changed, made=places[0]["made"])
 

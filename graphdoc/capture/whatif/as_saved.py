@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture.places import stacks
 from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
+from graphdoc.capture.second_run.writes import Assignments
 from graphdoc.capture.whatif.window import ForkWatch
 
 MOST = 2
@@ -21,14 +22,18 @@ class AsSaved(TorchDispatchMode, ForkWatch):
     def __init__(self, torch: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._torch = torch
-        self._writes: dict[int, stacks.Stack] = {}
-        """By memory."""
+        self._writes: dict[Any, stacks.Stack] = {}
+        """By memory, and by leaf that was given another."""
         self._found: dict[int, tuple[stacks.Stack, stacks.Stack]] = {}
 
     def __enter__(self) -> AsSaved:
         super().__enter__()  # type: ignore[no-untyped-call]
         self._torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack).__enter__()
+        Assignments(lambda _: True, self._assigned).__enter__()  # type: ignore[no-untyped-call]
         return self
+
+    def _assigned(self, tensor: Any) -> None:
+        self._writes[tensor] = stacks.stack_here(3)  # _assigned < __torch_function__ < who assigns
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -38,14 +43,14 @@ class AsSaved(TorchDispatchMode, ForkWatch):
         return result
 
     def _pack(self, tensor: Any) -> Any:
-        live = tensor.detach()
-        return live, live.clone(), stacks.stack_here(2)
+        live = tensor if tensor.is_leaf else tensor.detach()  # a leaf may be given other memory
+        return live, home_of(live), tensor.detach().clone(), stacks.stack_here(2)
 
     def _unpack(self, kept: Any) -> Any:
-        live, copy, made = kept
-        written = self._writes.get(home_of(live))
-        if written is not None and home_of(live) not in self._found and not self._torch.equal(live, copy):
-            self._found[home_of(live)] = made, written
+        live, home, copy, made = kept
+        written = self._writes.get(home if home_of(live) == home else live)
+        if written is not None and home not in self._found and not self._torch.equal(live, copy):
+            self._found[home] = made, written
         return copy
 
     def told(self) -> list[dict[str, Any]]:

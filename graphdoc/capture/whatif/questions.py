@@ -70,8 +70,8 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     missing, zero = _answered(result, MISSING), _answered(result, ZEROS)
     changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
-    if not (changed or wrong) and _answered(result, MISSING, ZEROS, ANOTHER):
-        yield from _written_over(probe, target, result)
+    if not (changed or wrong):
+        yield from _written_over(probe, target, look, result)
     missing, zero = missing - changed, zero - changed
     if missing or zero:
         answers.ended(target, look, missing, zero, result.ends)
@@ -94,16 +94,17 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.uncalled(target, answer_of(uncalled, []))
 
 
-def _written_over(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, None]:
+def _written_over(probe: WhatIf, target: Target, look: dict[str, Any], result: Result) -> Generator[Move, Any, None]:
     """Whether the gradient is another one where Functions work on copies of what they are given; or else where backward
     reads what the forward has saved."""
     own, copied = with_own_backward(probe.witness.audit), set[int]()
-    if own:
+    written = result.base is not None and result.base["written"]
+    if own and _answered(result, MISSING, ZEROS, ANOTHER):
         copied, writing = yield from gradients_with(target, result, OnCopies(target.torch, own))
         probe.answers.written_over(target, copied, writing)
-    if _answered(result, ANOTHER) and not (copied or probe.trial):
-        saved = yield from gradients_with(target, result, AsSaved(target.torch))
-        probe.answers.saved_over(target, *saved)
+    if (written or _answered(result, ANOTHER)) and not (copied or probe.trial):
+        saved = yield from gradients_with(target, result, AsSaved(target.torch), COUNTS)
+        probe.answers.saved_over(target, look, *saved)
 
 
 def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
@@ -191,9 +192,11 @@ def _answered(result: Result, *kinds: str) -> set[int]:
     return {i for a in result.answers if a.answer in kinds for i in a.parameters}
 
 
-def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move, Any, tuple[set[int], Any]]:
-    """Positions of the parameters whose gradient is another one in a fork with this watch, by losses that are the same
-    bit for bit; with what the watch has told."""
+def gradients_with(
+    target: Target, result: Result, watch: Any, least: float = DIFFERENT
+) -> Generator[Move, Any, tuple[set[int], Any]]:
+    """Positions of the parameters whose gradient is another one, by such a part of it, in a fork with this watch, by
+    losses that are the same bit for bit; with what the watch has told."""
     if result.base is None:
         return set(), []
     calls = result.base["calls"]
@@ -206,10 +209,10 @@ def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move
         return set(), []
     found = set[int]()
     for old, new in zip(before, after, strict=True):
-        least = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
+        whole = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
             apart = float((a - b).norm())
-            if apart > max(least, DIFFERENT * float(a.norm()), DIFFERENT * float(b.norm())):
+            if apart > max(whole, least * float(a.norm()), least * float(b.norm())):
                 found.add(i)
     return found, told["watch"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import likely
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.proof import first_sign, likely
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 LONGEST = 30
@@ -18,7 +18,7 @@ LONGEST = 30
 PAGE = Page(
     code="GD403",
     title="The derivative is constant, so nothing depends on the input any more",
-    families=("no-graph",),
+    families=("no-graph", "silent"),
     what_happened="""\
 A derivative was computed with `create_graph=True`, as it should be, and differentiated again with respect to the same
 input. The function is linear in that input: its derivative is the same everywhere. So the second derivative is zero,
@@ -34,8 +34,8 @@ with respect to `x` raises *One of the differentiated Tensors appears to not hav
 require grad and does not have a grad_fn*, in spite of `create_graph=True`.
 
 PyTorch cannot tell a derivative that is zero from a tensor that was forgotten, so it asks the author to say which it
-is. `relu` is not such a case: its second derivative is zero as well, but the input takes part in the graph and zeros
-come back.""",
+is. A network with `relu` is linear in pieces: its second derivative is zero as well, but the input takes part in the
+graph, so zeros come back and there is no error. Where a loss is computed from them, this part of it trains nothing.""",
     example="""\
 y = (w * x).sum()
 dy = torch.autograd.grad(y, x, create_graph=True)[0]  # equals w, wherever x is
@@ -51,6 +51,9 @@ Safe if the function is known to be linear in this input: zero *is* the derivati
 Both also silence a tensor that was left out by mistake. Look at the function first; if it should not be linear, the
 input was lost on the way (`unused-in-graph`).
 
+Where a network of straight pieces (`relu`, `leaky_relu`, `hardtanh`) has to have a second derivative, give it an
+activation that bends: `tanh`, `silu`, `softplus`. That is another model, so it is unsafe, and no patch is offered.
+
 If the first derivative has no graph at all, `materialize_grads=True` does not help, because there is no output to
 start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.hessian` and
 `torch.autograd.functional.hessian` (without `strict=True`) return zeros in both cases.""",
@@ -62,7 +65,11 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 
 
 def recognise(program: Program) -> Finding | None:
-    """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
+    """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph; or that
+    gives zeros to a loss."""
+    zero = first_sign(program.signs, "unbent")
+    if zero is not None:
+        return _unbent(zero)
     unused, failing, evidence = program.message("grad-input-unused"), program.failing, program.evidence
     here = innermost_user(failing.stack) if failing is not None and failing.kind == "grad" else None
     if evidence.from_text or here is None or not (unused or without_graph(program.raised)):
@@ -99,4 +106,26 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
             *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
         ),
         remedies=remedy,
+    )
+
+
+def _unbent(sign: Sign) -> Finding | None:
+    users = [f for f in sign.stack if f.user]
+    if not users:
+        return None
+    what = sign.facts["op"][:-1].removesuffix("Backward").replace("Relu", "ReLU")
+    outside = [f for f in users[:-1] if f.line != users[-1].line]
+    return Finding(
+        *likely(0.95),  # that it is zero is measured; that a loss was to depend on it is not
+        "a second derivative in the loss is zero everywhere, and trains nothing",
+        f"The network is made of straight pieces (`{what}`), and a straight line has no second derivative. What the "
+        "loss is computed from is exactly zero, and so is the gradient of this part for all parameters. Give the "
+        "network an activation that bends: `tanh`, `silu` or `softplus`.",
+        (
+            *(span("cause", f, "this second derivative is zero in all elements") for f in users[-1:]),
+            *(span("cause", f, "computed here") for f in outside[-1:]),
+            *span_of("cause", sign.other, f"`{what}` bends nowhere but in single points"),
+            *(span("consumed", Frame(**f), "this loss is computed from it") for f in sign.facts["backward"]),
+        ),
+        because=f"in {sign.count} of {sign.count} losses that were looked at, it was exactly zero, and had a graph",
     )

@@ -9,14 +9,14 @@ from itertools import takewhile
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
-from graphdoc.finding import COPY, Finding, Remedy, remedy_at
+from graphdoc.finding import COPY, Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
 from graphdoc.program.origins import as_given, behind
 from graphdoc.program.proof import likely
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
-from graphdoc.story.gradients import compared_with_itself, dropped_detach, kept_reference, trained_baseline
+from graphdoc.story.gradients import compared_with_itself, dropped_detach, factor_at, kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
 
 PAGE = Page(
@@ -40,6 +40,10 @@ no copies at all: each step changes its entries as well, and the distance from t
 So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
 is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well. If it
 is computed from the policy, `q - (policy.probs * q_all).sum(1)`, the policy learns to change the advantage itself.
+
+So is a goal that the network predicts by itself: the overlap of a predicted box with the true one as what its score is
+to reach (`F.binary_cross_entropy_with_logits(score, overlap)`), or a prediction that counts as a label where it is sure
+enough. With its graph, it moves towards the other side as well.
 
 Or `detach()` is called, and its result is dropped. `goal.detach()` alone, on a line of its own, changes nothing: it
 returns a new tensor. Write `goal = goal.detach()`.""",
@@ -68,7 +72,8 @@ values, and the gradient of the penalty reaches the parameters themselves.""",
 
 def recognise(program: Program) -> Finding | None:
     """The loss trains a network that is copied from another, or is it; or a comparison with itself, or with a copy that
-    has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value."""
+    has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value; or a network
+    predicts its own goal."""
     return first_told(
         program,
         (ITSELF, _itself),
@@ -79,6 +84,7 @@ def recognise(program: Program) -> Finding | None:
         ("same-network", _same),
         ("became-network", _became),
         ("target-trained", _trained),
+        ("goal-trained", _predicted),
     )
 
 
@@ -104,6 +110,34 @@ def _trained(program: Program, sign: Sign) -> Finding | None:
         remedies=remedy_at(frame, "detach_expression", f"detach `{code}`", "unsafe", note),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
         "steps both",
+    )
+
+
+def _predicted(program: Program, sign: Sign) -> Finding | None:
+    """A goal that the network predicts by itself, with its graph."""
+    frame, loss = spans.innermost_user(sign.stack), spans.innermost_user(sign.other)
+    if frame is None or loss is None:
+        return None
+    given = bindings.argument(bindings.call_at(program.sources, loss), 1, "target")
+    factor = factor_at(program.sources, loss, sign.facts["operand"]) if sign.facts["chosen"] else None
+    used = bindings.frame_of(program.sources, loss.file, given, loss.function) if given is not None else factor
+    code, whose = spans.code_at(program.sources, used or frame), folded(sign.parameters) or "the network"
+    places = [f for f in ((frame, used) if sign.facts["apart"] else (used,)) if f is not None]
+    note = f"the goal is a constant for this loss, and its other side alone trains {whose}"
+    edits = [edit_at("detach_expression", f, constant=True) for f in places[:1]]
+    chosen = "The rows that count are those in which it is surest, so it stands for a label."
+    return Finding(
+        *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
+        "the goal of a loss is predicted by the same network, and not detached",
+        f"The loss also moves `{code}` towards what it is compared with. {chosen if sign.facts['chosen'] else ''}",
+        (
+            spans.span("cause", frame, "predicts the goal, with a graph"),
+            *spans.span_of("cause", sign.other, "trains both of its sides"),
+            *(spans.span("consumed", Frame(**f), "adds up both gradients") for f in sign.facts["backward"]),
+        ),
+        remedies=tuple(together(edits, f"detach `{code}`", "unsafe", note)) if edits else (),
+        because=f"in {sign.count} of {sign.count} losses both the prediction and its goal lead to {whose}, and no loss "
+        "has that goal as its prediction",
     )
 
 

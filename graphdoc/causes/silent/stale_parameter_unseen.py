@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import SAVED_OVER, Frame, Sign
+from graphdoc.evidence import ASSIGNED, SAVED_OVER, Frame, Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite, Saved
 from graphdoc.program.proof import Proof, first_sign, likely
@@ -16,6 +18,7 @@ from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.in_place_write import move_behind
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
+from graphdoc.source.module import walked
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
@@ -28,11 +31,13 @@ Two losses come from one forward pass, and the optimizer steps between their two
 optimizers PyTorch refuses the second call: a parameter that it needs has been modified. With `fused=True` there is no
 error. The second call combines activations of the old parameters with the new parameters, and its gradient belongs to
 neither. The same happens where a program writes to `p.data` between a forward and its backward: averaged weights that
-are copied in for a measurement, say, and are not taken back.""",
+are copied in for a measurement, say, and are not taken back; or `self.weight.data = F.normalize(self.weight.data)` in a
+forward that has used the weight before.""",
     why="""\
 Every in-place operation raises a tensor's version counter, and a backward compares it with the version at which a
 tensor was saved. The fused kernels of Adam, AdamW and SGD write the parameters without raising it (as do writes to
-`.data`), so there is nothing to compare.""",
+`.data`), so there is nothing to compare. Nor does `p.data = x` protect what was saved: a graph saves a parameter as
+itself, and backward reads the new memory.""",
     example="""\
 optimizer = torch.optim.AdamW(net.parameters(), fused=True)
 first, second = losses(net(x))
@@ -105,7 +110,7 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "parameters"
     callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
     spans = (
-        span("cause", writer, f"`{sign.facts['hidden']}()` writes after the forward, and PyTorch does not notice"),
+        span("cause", writer, f"{_deed(sign)} after the forward, and PyTorch does not notice"),
         *(span("cause", f, "the values are overwritten in this call") for f in callers[-1:]),
         *(span_of("created", node.stack, "this forward used the old values") if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
@@ -114,11 +119,11 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         *Proof.STEPS.at(0.97),
         f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
         "backward",
-        "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
+        "A write to `.data` raises no version, so PyTorch does not refuse this backward. Its gradient is one of "
         "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
         "there if the write was for a measurement only.",
         tuple(spans),
-        remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),
+        remedies=tuple(move_behind(program, found)) if found and _may_move(program, found, sign, writer) else (),
         covers="GD2",
         because="in a second run the values that the forward had saved were others when backward began, but not their "
         "version",
@@ -132,11 +137,11 @@ def _measured(sign: Sign) -> Finding:
     return Finding(
         *likely(0.96),  # that it is another gradient is measured; that it is none on purpose is not
         f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
-        "A forward has saved this memory for its backward, and it is written before backward reads it. The write does "
+        "A forward has saved these values for its backward, and they are changed before backward reads them. That does "
         "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "
         "reads them, or give each layer memory of its own.",
         (
-            *span_of("cause", sign.stack, "writes to memory that a forward has saved"),
+            *span_of("cause", sign.stack, "changes what a forward has saved"),
             *span_of("created", made, "saves it for backward"),
             *span_of("failed", sign.other, "reads what was written since"),
         ),
@@ -145,9 +150,21 @@ def _measured(sign: Sign) -> Finding:
     )
 
 
-def _may_move(found: Overwrite, sign: Sign) -> bool:
-    """Whether the write belongs behind the backward: values that were copied in may have to be taken back instead."""
-    return found.saved is Saved.PARAMETER and sign.facts.get("hidden") != "copy_"
+def _deed(sign: Sign) -> str:
+    assigned = sign.facts["hidden"] == ASSIGNED
+    return "`.data = ...` gives other values" if assigned else f"`{sign.facts['hidden']}()` writes"
+
+
+def _may_move(program: Program, found: Overwrite, sign: Sign, writer: Frame) -> bool:
+    """Whether the write belongs behind the backward: values from elsewhere may have to be taken back instead."""
+    if found.saved is not Saved.PARAMETER or sign.facts["hidden"] not in ("copy_", ASSIGNED):
+        return found.saved is Saved.PARAMETER
+    match bindings.statement_at(program.sources, writer):
+        case ast.Assign(targets=[ast.Attribute(value=written)], value=given):
+            return bindings.text_of(written) in map(bindings.text_of, walked(given))
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=written)), args=[given, *_])):
+            return bindings.text_of(written) in map(bindings.text_of, walked(given))
+    return False
 
 
 def _causes(program: Program, found: Overwrite) -> list[Span]:

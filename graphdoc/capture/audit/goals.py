@@ -1,0 +1,157 @@
+"""Goals of a loss that are predicted by the network which is to reach them, and still have their graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from sys import _getframe
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphdoc.capture.audit.constants import LINEAR, OFTEN, ends_of
+from graphdoc.capture.audit.deadends import saved_numbers
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import site_of
+
+if TYPE_CHECKING:
+    from graphdoc.capture.events.journal import Noted
+
+
+MOST_GOALS = 12
+"""Backward calls that are looked at for one."""
+MOST_UNSURE = 80
+"""The same where a goal may be a label: at first a network is sure of none."""
+HIGHEST = 12
+"""Operations between a product and the choice of its rows."""
+
+_ENTROPIES = {"BinaryCrossEntropyWithLogitsBackward0", "BinaryCrossEntropyBackward0"}
+_SOFTMAX = {"SoftmaxBackward0", "LogSoftmaxBackward0"}
+_SCALED = LINEAR | {"DivBackward0", "MulBackward0", "PowBackward0", "ExpBackward0"}
+"""What sharpens probabilities, and brings their sum back to one."""
+
+
+class _Goal(NamedTuple):
+    """A loss, the prediction that it trains, and the goal that this is compared with."""
+
+    loss: Any
+    predicted: Any
+    goal: Any
+    operand: int
+    """Which argument of the loss, or factor of the product, the goal is."""
+
+
+class Goals(Watch):
+    """``goal-trained``: ``stack`` is where the goal of a loss was made, ``other`` that loss, ``parameters`` those that
+    both of its sides lead to, and ``facts["chosen"]`` tells whether the goal's own confidence chooses the rows that
+    count. ``facts["operand"]`` is the place of the goal in that call or product, ``facts["apart"]`` tells whether it is
+    used as a goal or a weight alone, so that a graph is wanted of it nowhere."""
+
+    _unsure = False
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        if self._found or not self._may_look(MOST_UNSURE if self._unsure else MOST_GOALS):
+            return
+        with self._unseen(_getframe(1)):
+            nodes = [node for node, _ in islice(walk.nodes_behind(tensor_roots(outputs)), walk.DEEP)]
+            goals = list(_goals(nodes)) if len(nodes) < walk.DEEP else []
+            if not goals:
+                return
+            softmax = [n for n in nodes if type(n).__name__ == "LogSoftmaxBackward0"]
+            predicted = {g.predicted for g in goals}.union(*map(walk.inputs_of, softmax))
+            found = [(g, mine) for g in goals if (mine := self._shared(g, predicted))]
+            above = _above(nodes) if found else {}
+            self._unsure = any(not _is_entropy(g.loss) for g, _ in found)
+            found = [(g, mine) for g, mine in found if _is_entropy(g.loss) or _is_chosen(g, above)]
+        for goal, mine in found:
+            stack, loss = stacks.stack_of(goal.goal), stacks.stack_of(goal.loss)
+            if stack is not None and loss is not None and self._often(site_of(stack), OFTEN):
+                users = {type(n).__name__ for n in above[goal.goal] if n is not goal.loss}
+                sign = self._sign("goal-trained", stack, loss, mine, event=noted[0], count=OFTEN)
+                sign.facts = {
+                    "operand": goal.operand,
+                    "apart": users <= {"MulBackward0", "XlogyBackward0"},
+                    "chosen": not _is_entropy(goal.loss),
+                    "backward": self._line(noted),
+                }
+                self._report(sign)
+                return
+
+    def _shared(self, goal: _Goal, predicted: set[Any]) -> set[int]:
+        """The ids of the parameters that both sides lead to; none where the goal is to learn by a loss of its own as
+        well, or one side is computed from the other."""
+        inside, before = ({n for n, _ in walk.nodes_behind([side])} for side in (goal.goal, goal.predicted))
+        if inside & predicted or goal.goal in before:
+            return set()
+        both = (leaves_behind([goal.goal]) or {}).keys() & (leaves_behind([goal.predicted]) or {}).keys()
+        return both & self._audit.journal.held()
+
+
+def _is_entropy(node: Any) -> bool:
+    return type(node).__name__ in _ENTROPIES
+
+
+def _goals(nodes: list[Any]) -> Iterator[_Goal]:
+    """The losses of this graph whose goal has a graph."""
+    for node in nodes:
+        edges, name = [n for n, _ in node.next_functions], type(node).__name__
+        if len(edges) < 2 or edges[0] is None or edges[1] is None:
+            continue
+        if _is_entropy(node):
+            yield _Goal(node, edges[0], edges[1], 1)
+        elif name == "MulBackward0":
+            for operand in (0, 1):
+                logarithms = ends_of([edges[1 - operand]], LINEAR)
+                if len(logarithms) == 1 and type(logarithms[0]).__name__ == "LogSoftmaxBackward0":
+                    yield _Goal(node, walk.inputs_of(logarithms[0])[0], edges[operand], operand)
+
+
+def _above(nodes: list[Any]) -> dict[Any, list[Any]]:
+    """The nodes that use each of these."""
+    found: dict[Any, list[Any]] = {node: [] for node in nodes}
+    for node in nodes:
+        for n in walk.inputs_of(node):
+            found[n].append(node)
+    return found
+
+
+def _is_chosen(goal: _Goal, above: dict[Any, list[Any]]) -> bool:
+    """Whether the goal is one distribution, and the rows of the loss that count are those in which it is surest."""
+    passed: list[Any] = []
+    made = ends_of([goal.goal], _SCALED, passed=passed)
+    if len(made) != 1 or type(made[0]).__name__ not in _SOFTMAX:
+        return False
+    chances = saved_numbers(made[0], "result")
+    if chances is None:
+        return False
+    dim = int(made[0]._saved_dim)
+    surest = chances.amax(dim - (1 << 64) if dim >> 63 else dim).reshape(-1)
+    passed += walk.reached([goal.loss], lambda n: above[n], HIGHEST)
+    return any(_separates(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
+
+
+def _kept_rows(node: Any, like: Any) -> Any:
+    """Which rows an operation keeps, the others being left out or set to zero; None where it makes no such choice."""
+    name, one = type(node).__name__, len(walk.inputs_of(node)) == 1
+    kept = None
+    if name == "MulBackward0" and one:
+        kept = next((f for side in ("other", "self") if (f := saved_numbers(node, side)) is not None), None)
+        kept = kept != 0 if kept is not None and bool(((kept == 0) | (kept == 1)).all()) else None
+    elif name == "WhereBackward0" and one:
+        kept = saved_numbers(node, "condition")
+    elif name == "IndexBackward0":
+        indices = [t for t in node._saved_indices if t is not None]
+        kept = indices[0].detach() if len(indices) == 1 else None
+        if kept is not None and not kept.dtype.is_floating_point and kept.dim() == 1 and kept.numel() < like.numel():
+            rows = like.new_zeros(like.numel())
+            rows[kept] = 1
+            kept = rows != 0
+    return kept.reshape(-1) if kept is not None and kept.numel() == like.numel() else None
+
+
+def _separates(kept: Any, surest: Any) -> bool:
+    """Whether a choice of rows leaves some out, and each of them is less sure than all that it keeps."""
+    inside, outside = surest[kept], surest[~kept]
+    return bool(inside.numel() and outside.numel() and inside.min() > outside.max())
