@@ -52,6 +52,12 @@ def entered(sources: SourceTexts, inner: Event, outer: Event | None, at: Frame |
     return Entered.SOMEHOW if seen else Entered.UNSEEN
 
 
+def is_second_order(sources: SourceTexts, inner: Event, outer: Event) -> bool:
+    """Whether the loss that ``outer`` differentiates is built on the result of ``inner`` as on a tensor that has no
+    graph yet, and not by way of an inner step, which trains in the first order too."""
+    return not (inner.create_graph or is_inner_step(sources, inner)) and _reaches_loss(sources, outer, inner)
+
+
 def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
     """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
 
@@ -154,7 +160,9 @@ class _Flow:
     def _is_source(self, node: ast.AST) -> bool:
         if not isinstance(node, _CALLS) or node.lineno != self.source.line:
             return False
-        return not self.source.column or frame_of(self.sources, self.source.file, node).column == self.source.column
+        # `asked().detach()` begins where `asked()` does.
+        made = frame_of(self.sources, self.source.file, node)
+        return not self.source.column or self.source.lies_in(made) and made.lies_in(self.source)
 
     def _reads(self, node: ast.AST) -> bool:
         """Whether an expression depends on the value as a tensor."""

@@ -13,7 +13,7 @@ from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import written_into_given
-from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
+from graphdoc.program.inner_gradient import is_inner_step, is_second_order
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
@@ -44,8 +44,7 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     frame = innermost_user(freeing.stack)
     if frame is None:
         return ()
-    way = entered(sources, freeing, failing, None)
-    step = is_inner_step(sources, freeing)
+    built_on_it, step = is_second_order(sources, freeing, failing), is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
     first_order = flag_set(
         frame,
@@ -54,9 +53,10 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         if freeing.create_graph
         else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
         "of. Nothing is stepped in between.",
+        "unsafe" if built_on_it else "safe",
         left="whether the loss is to be differentiated through its result as well, no run tells" if left else "",
     )
-    if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
+    if not built_on_it and (freeing.create_graph or not step):
         return (first_order,)
     inner = "whether the inner step is to be differentiated as well (second order), no run tells" if step else ""
     note = "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph "

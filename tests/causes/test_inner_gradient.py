@@ -67,6 +67,31 @@ for _ in range(2):
     loss.backward()
     opt.step()
 """
+# The gradient is a part of what the loss is built on, beside other parts of the same graph.
+BUILT_ON = """
+class Spring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = net
+
+    def pull(self, height, x):
+        {force} = torch.autograd.grad(height.sum(), x){rest}
+        return -force
+
+    def forward(self, x):
+        for _ in range(2):
+            height = self.energy(x)
+            x = x - 0.1 * height + self.pull(height, x){read}
+        return x
+
+
+spring = Spring()
+for _ in range(2):
+    end = spring(torch.randn(5, 3).requires_grad_())
+    opt.zero_grad()
+    end.square().mean().backward()
+    opt.step()
+"""
 # Other programs that differentiate twice: no inner gradient.
 TWO_CALLS = """
 for _ in range(2):
@@ -110,6 +135,25 @@ def test_the_result_of_an_inner_step_may_have_a_graph_or_stay_a_number(tmp_path:
     assert "add the losses" not in seen.found[0].finding.explanation
     for _, new in seen.patches():
         assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).mended
+
+
+@pytest.mark.breadth(1)
+@pytest.mark.parametrize(("force", "rest"), [("force", "[0]"), ("force,", "")])
+def test_a_gradient_that_the_loss_is_built_on_is_to_have_a_graph(force: str, rest: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + BUILT_ON.format(force=force, rest=rest, read=""))
+    assert seen.slugs == ["missing-create-graph"]
+    assert [line.rpartition(", ")[2] for _, line in offered(seen)] == [
+        f"create_graph=True){rest}",
+        f"retain_graph=True){rest}",
+    ]
+    assert [r.safety for r in seen.found[0].finding.remedies] == ["unsafe", "unsafe"]
+    assert all(observe(tmp_path / str(n), new["train.py"]).mended for n, (_, new) in enumerate(seen.patches()))
+
+
+def test_a_gradient_that_the_loss_takes_as_a_constant_needs_none(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + BUILT_ON.format(force="force", rest="[0]", read=".detach()"))
+    assert "missing-create-graph" not in seen.slugs
+    assert ["retain_graph=True" in line for _, line in offered(seen)] == [True]
 
 
 @pytest.mark.breadth(1)
