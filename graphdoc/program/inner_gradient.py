@@ -162,7 +162,7 @@ class _Flow:
             return False
         # `asked().detach()` begins where `asked()` does.
         made = frame_of(self.sources, self.source.file, node)
-        return not self.source.column or self.source.lies_in(made) and made.lies_in(self.source)
+        return not self.source.column or (self.source.lies_in(made) and made.lies_in(self.source))
 
     def _reads(self, node: ast.AST) -> bool:
         """Whether an expression depends on the value as a tensor."""

@@ -431,7 +431,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if went_on and outcome.traits.keeps_loss and baseline.steady:
         doubts += measures.changed_first_loss(base, trace, TOLERANCE * 10)
     if baseline.unfinite and outcome.traits.keeps_finite and baseline.steady:
-        doubts += changed_before(base, trace, TOLERANCE * 10)
+        doubts[:0] = changed_before(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and measures.draws_elsewhere(base, trace)
     # What is given a graph cuts nothing: that a loss of the same value then trains by more is what it is for.
     may_cut = baseline.steady and (outcome.traits.keeps_numbers or not outcome.traits.only_records)
