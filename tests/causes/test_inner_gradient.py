@@ -176,3 +176,30 @@ def test_with_a_step_between_the_result_is_computed_again(tmp_path: Path) -> Non
     kinds = [kind for kind, _ in offered(seen)]
     assert kinds == ["move_into_loop"], seen.slugs
     assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
+
+
+# A flag that says which copies of the weights an inner step changes; the outer loss trains what lies behind all.
+MARKED = """
+for _ in range(2):
+    fast = {n: p.clone() for n, p in net.named_parameters()}
+    for name, weight in fast.items():
+        if name.startswith("0."):
+            weight.requires_grad = False
+    tuned = {read}
+    x = torch.randn(5, 3)
+    fit = torch.func.functional_call(net, fast, (x,)).square().mean()
+    slopes = torch.autograd.grad(fit, [fast[n] for n in tuned], create_graph=True)
+    fast.update({n: fast[n] - 0.1 * s for n, s in zip(tuned, slopes)})
+    opt.zero_grad()
+    torch.func.functional_call(net, fast, (x,)).square().mean().backward()
+    opt.step()
+"""
+
+
+def test_a_flag_that_marks_copies_of_trained_weights_is_no_advice_to_detach(tmp_path: Path) -> None:
+    for name, read in (("asked", "[n for n, w in fast.items() if w.requires_grad]"), ("unasked", "[*fast][2:]")):
+        seen = observe(tmp_path / name, HEAD + MARKED.replace("{read}", read))
+        told = seen.found[0].finding.explanation
+        assert seen.slugs == ["requires-grad-on-non-leaf"] and not seen.patches()
+        assert "no gradient goes through it to `net.0.weight`, held by `opt`" in told
+        assert ("To freeze a module" in told) is (name == "unasked")
