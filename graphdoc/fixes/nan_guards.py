@@ -9,7 +9,7 @@ from graphdoc.source.edits import Piece, copied, insert_after, insert_before, re
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, only, plain_names, targets_of
+from graphdoc.source.paths import is_attribute, is_path, key, last_word, only, plain_names, sole_target, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, parameters, reads, scope_of, stands_for, torch_name
 
@@ -282,14 +282,17 @@ def _in_its_place(source: Source, total: ast.expr, new: str, parts: dict[str, Pi
     if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add):
         new, parts, also = _with_term(source, total, outer.left if outer.right is total else outer.right, new, parts)
         return [*_in_its_place(source, outer, new, parts), *also]
-    if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
+    named = sole_target(outer)
+    if outer is None or not isinstance(named, ast.Name) or named is total:
         raise CannotFix("the logarithm is not taken where it can be seen")
-    name = outer.targets[0].id
-    function = scope_of(source, outer)
-    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
-    if not uses or any(isinstance(n.ctx, ast.Store) for n in uses):
+    name, function = named.id, scope_of(source, outer)
+    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not named]
+    try:
+        logged = [edit for n in uses for edit in _in_its_place(source, n, name, {})]
+    except CannotFix:
+        logged = []
+    if not logged:
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
-    logged = [edit for n in uses for edit in _in_its_place(source, n, name, {})]
     return [write(source, total, new, **parts), *logged]
 
 

@@ -55,7 +55,7 @@ REFUSED = [
             ("y = torch.log(b + «torch.exp(a)»)", "the other term"),
             ("y = torch.log(-1 + «torch.exp(a)»)", "the other term"),
             ("y = torch.sqrt(1 + «torch.exp(a)»)", "not taken where it can be seen"),
-            ("e = «torch.exp(a)»\ny = torch.log(1 + e) - e", "not taken where it can be seen"),
+            ("e = «torch.exp(a)»\ny = torch.log(1 + e) - e", "something else"),
             ("e = «torch.exp(a)»\nif low:\n    e = b\ny = torch.log(1 + e)", "something else"),
         )
     ),
