@@ -192,8 +192,10 @@ class _Flow:
         return known and self._reads(weight) and not self._reads(term)
 
     def _is_reduced(self, node: ast.AST) -> bool:
-        names = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)}
-        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in each(node, ast.Call)}
+        given = {n for call in walked(node) if self._is_source(call) for n in walked(call)}
+        parts = [n for n in walked(node) if n not in given]
+        names = {ast.unparse(n) for n in parts if isinstance(n, ast.Name | ast.Attribute)}
+        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in parts if isinstance(n, ast.Call)}
         return bool(names & self.reduced or called & _REDUCING)
 
     def _is_computed(self, node: ast.AST) -> bool:
@@ -228,27 +230,35 @@ def is_inner_step(sources: SourceTexts, inner: Event) -> bool:
     their calls.
     """
     frames = [f for f in reversed(inner.stack) if f.user]
-    return any(_steps(sources, frame, frame is frames[0]) for frame in frames)
+    for frame in frames:
+        stepped, handed = _steps(sources, frame, frame is frames[0])
+        if stepped or not handed:
+            return stepped
+    return False
 
 
-def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
+def _steps(sources: SourceTexts, frame: Frame, own: bool) -> tuple[bool, bool]:
+    """Whether this function makes such a step, and whether what is asked for was handed to it: then its caller may."""
     root, call = tree(sources, frame.file), call_at(sources, frame)
     if call is None:
-        return False
+        return False, True
     scope = scope_around(root, frame.line)
     asked = [argument(call, 1, "inputs")] if own else given_to(call)
     inputs = {n for a in asked for n in _names(a)}
-    gradients = _named(scope, call)
+    gradients, data = _named(scope, call), _data(scope)
     for _ in range(_ROUNDS):
         for target, value in _bound(scope):
-            inputs |= _names(value) if key(target) in inputs and not _reads(value, gradients) else set()
+            goes_on = key(target) in inputs - data and not _reads(value, gradients)
+            inputs |= _names(value) if goes_on else set()
             if isinstance(target, ast.Name):
                 gradients |= {target.id} if _reads(value, gradients) and target.id not in inputs else set()
         for target, value in _elements(scope):
             read = _names(value)
             (gradients if read & gradients else inputs if read & inputs else set()).update(_names(target))
-    started = inputs - gradients - _data(scope)
-    return any(_is_step(node, started, gradients, call) for node in walked(scope))
+    started = inputs - gradients - data
+    own_names = {a.arg for a in each(scope, ast.arg)} if isinstance(scope, ast.FunctionDef) else started
+    handed = any(name.partition(".")[0] in own_names for name in started)
+    return any(_is_step(node, started, gradients, call) for node in walked(scope)), handed
 
 
 def _data(scope: ast.AST) -> set[str]:
@@ -287,7 +297,7 @@ def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Call) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        sides = [(node.left, node.right), (node.right, node.left)]
+        sides = [(node.left, node.right), (node.right, node.left)][: 1 + isinstance(node.op, ast.Add)]
     elif is_method_call(node) and node.func.attr in _ADDING and node.args:
         sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
     else:
