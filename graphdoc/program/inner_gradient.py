@@ -38,6 +38,7 @@ class Entered(Enum):
     """How what an inner call gives goes into the loss of a later one."""
 
     AS_TENSOR = "as a tensor: the loss is to be differentiated through it"
+    AS_NUMBER = "as a number alone: each way that the source shows detaches it or reads its value"
     SOMEHOW = "on some way, perhaps as a number or as the weight of a term"
     UNSEEN = "the source shows no way"
 
@@ -47,6 +48,11 @@ def entered(sources: SourceTexts, inner: Event, outer: Event | None, at: Frame |
     journal has it."""
     if outer is not None and _reaches_loss(sources, outer, inner):
         return Entered.AS_TENSOR
+    ways = (
+        [] if outer is None else [_reaches_loss(sources, outer, inner, weights=True, numbers=n) for n in (False, True)]
+    )
+    if ways == [False, True]:
+        return Entered.AS_NUMBER
     frame = innermost_user(inner.stack)
     seen = frame is not None and at is not None and flow(sources, frame, at) is Flow.YES
     return Entered.SOMEHOW if seen else Entered.UNSEEN
@@ -58,8 +64,11 @@ def is_second_order(sources: SourceTexts, inner: Event, outer: Event) -> bool:
     return not (inner.create_graph or is_inner_step(sources, inner)) and _reaches_loss(sources, outer, inner)
 
 
-def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
-    """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
+def _reaches_loss(
+    sources: SourceTexts, failing: Event, freeing: Event, *, weights: bool = False, numbers: bool = False
+) -> bool:
+    """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term; with
+    ``weights`` or ``numbers`` these count as well.
 
     The source is followed from the call through assignments and returns, along the frames that were under way.
     """
@@ -70,7 +79,7 @@ def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
         scope = scope_at(sources, frame)
         if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
             continue
-        flow = _Flow(sources, scope, frame, parts)
+        flow = _Flow(sources, scope, frame, parts, weights, numbers)
         end = next((e for e in ends if e.in_function_of(frame)), None)
         if end is not None:
             return flow.read_on(end.line)
@@ -88,8 +97,10 @@ class _Flow:
     its own answer, for the caller takes them apart again.
     """
 
-    def __init__(self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
-        self.sources, self.source, self.parts = sources, source, parts
+    def __init__(
+        self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool], weights: bool, numbers: bool
+    ) -> None:
+        self.sources, self.source, self.parts, self.weights, self.numbers = sources, source, parts, weights, numbers
         self.marks: Marks = set()
         self.reduced: Marks = set()
         self.computed: Marks = set()
@@ -175,13 +186,13 @@ class _Flow:
     def _differentiated(self, node: ast.AST) -> Iterable[ast.AST]:
         """The parts of an expression through which a gradient of it goes."""
         match node:
-            case ast.Attribute(attr=name) if name in _ATTRIBUTES:
+            case ast.Attribute(attr=name) if name in _ATTRIBUTES and not self.numbers:
                 return ()
-            case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS:
+            case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS and not self.numbers:
                 return (tensor,) if name == "cpu" else ()
-            case ast.Call(func=ast.Name(id=name)) if name in _PLAIN:
+            case ast.Call(func=ast.Name(id=name)) if name in _PLAIN and not self.numbers:
                 return ()
-            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right) if not self.weights:
                 # A norm that scales something computed from the parameters is looked at, not differentiated.
                 scales = self._scales(left, right) or self._scales(right, left)
                 return () if scales else (left, right)

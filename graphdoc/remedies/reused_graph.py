@@ -13,7 +13,7 @@ from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import written_into_given
-from graphdoc.program.inner_gradient import is_inner_step, is_second_order
+from graphdoc.program.inner_gradient import Entered, entered, is_inner_step, is_second_order
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
@@ -46,6 +46,7 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         return ()
     built_on_it, step = is_second_order(sources, freeing, failing), is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
+    left = left and entered(sources, freeing, failing, None) is not Entered.AS_NUMBER
     first_order = flag_set(
         frame,
         "keep the graph in the autograd.grad call",

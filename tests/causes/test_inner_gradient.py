@@ -92,6 +92,41 @@ for _ in range(2):
     end.square().mean().backward()
     opt.step()
 """
+# A trace along a direction that was drawn, in one of two results; and descent along a learned energy, from zeros.
+TRACE = """
+flow = nn.Linear(3, 3)
+opt.add_param_group({"params": flow.parameters()})
+
+
+def along(x):
+    to, out = torch.randn_like(x), flow(x).tanh()
+    back = torch.autograd.grad((out * to).sum(), x)[0]
+    return out, (back * to).sum(1)
+
+
+for _ in range(2):
+    out, trace = along(torch.randn(5, 3, requires_grad=True))
+    opt.zero_grad()
+    (out.square().sum(1) + trace).mean().backward()
+    opt.step()
+"""
+DESCENT = """
+def settle(x):
+    z, spent = torch.zeros(len(x), 3, requires_grad=True), 0.0
+    for _ in range(2):
+        level = run(x + z, params).sum()
+        pull, = torch.autograd.grad(level, z)
+        z, spent = z - 0.1 * pull, spent + level
+    return z, spent
+
+
+for _ in range(2):
+    x = torch.randn(5, 3)
+    z, spent = settle(x)
+    opt.zero_grad()
+    ((z.tanh() - x).square().mean() + 0.01 * spent).backward()
+    opt.step()
+"""
 # Other programs that differentiate twice: no inner gradient.
 TWO_CALLS = """
 for _ in range(2):
@@ -150,10 +185,18 @@ def test_a_gradient_that_the_loss_is_built_on_is_to_have_a_graph(force: str, res
     assert all(observe(tmp_path / str(n), new["train.py"]).mended for n, (_, new) in enumerate(seen.patches()))
 
 
+@pytest.mark.breadth(1)
+@pytest.mark.parametrize("code", [TRACE, DESCENT], ids=["trace", "descent"])
+def test_what_is_differentiated_for_it_and_where_it_begins_are_no_matter(code: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs == ["missing-create-graph"] and "create_graph=True" in offered(seen)[0][1]
+
+
 def test_a_gradient_that_the_loss_takes_as_a_constant_needs_none(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + BUILT_ON.format(force="force", rest="[0]", read=".detach()"))
     assert "missing-create-graph" not in seen.slugs
     assert ["retain_graph=True" in line for _, line in offered(seen)] == [True]
+    assert not seen.found[0].finding.remedies[0].open  # the source shows that no second order is meant
 
 
 @pytest.mark.breadth(1)

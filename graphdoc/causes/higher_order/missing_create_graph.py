@@ -256,7 +256,8 @@ def _freed(program: Program) -> Finding | None:
         # That the loss meets a graph which the call has freed is the same fault, and not another one.
         ways = keep_inner_graph(program.sources, failing, event)
         return replace(_finding(program, frame, None, 0.95, False, _FREED), remedies=ways, covers="GD1")
-    if is_inner_step(program.sources, event) or entered(program.sources, event, failing, loss) is Entered.UNSEEN:
+    way = entered(program.sources, event, failing, loss)
+    if is_inner_step(program.sources, event) or way in (Entered.AS_NUMBER, Entered.UNSEEN):
         return None
     return _finding(program, frame, None, 0.94, False, _FREED)
 
