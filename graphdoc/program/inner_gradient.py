@@ -24,6 +24,8 @@ from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, with
 from graphdoc.source.scopes import run_over
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
+_NUMBERS |= {"sign", "sgn", "round", "floor", "ceil", "trunc", "argmax", "argmin", "argsort"}
+"""What gives a number, or has a derivative of zero."""
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
 _ATTRIBUTES = frozenset({"data", "shape", "dtype", "device", "ndim"})
 _REDUCING = frozenset({"norm", "sum", "mean", "max", "min", "abs", "vector_norm"})
@@ -233,22 +235,22 @@ _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 _ROUNDS = 2
 
 
-def is_inner_step(sources: SourceTexts, inner: Event) -> bool:
+def is_inner_step(sources: SourceTexts, inner: Event, of_data: bool = False) -> bool:
     """Whether the result of an ``autograd.grad`` is taken from, or added to, what was asked for: ``p - rate * g``.
 
     Such a step is of first order where the gradient is a number, and of second order where it has a graph: both train
     what stands in front of it. Followed along the frames that the call was made in, by the arguments and the results of
-    their calls.
+    their calls. With ``of_data`` one of data that were asked for counts as well.
     """
     frames = [f for f in reversed(inner.stack) if f.user]
     for frame in frames:
-        stepped, handed = _steps(sources, frame, frame is frames[0])
+        stepped, handed = _steps(sources, frame, frame is frames[0], of_data)
         if stepped or not handed:
             return stepped
     return False
 
 
-def _steps(sources: SourceTexts, frame: Frame, own: bool) -> tuple[bool, bool]:
+def _steps(sources: SourceTexts, frame: Frame, own: bool, of_data: bool) -> tuple[bool, bool]:
     """Whether this function makes such a step, and whether what is asked for was handed to it: then its caller may."""
     root, call = tree(sources, frame.file), call_at(sources, frame)
     if call is None:
@@ -266,7 +268,7 @@ def _steps(sources: SourceTexts, frame: Frame, own: bool) -> tuple[bool, bool]:
         for target, value in _elements(scope):
             read = _names(value)
             (gradients if read & gradients else inputs if read & inputs else set()).update(_names(target))
-    started = inputs - gradients - data
+    started = inputs - gradients - (set() if of_data else data)
     own_names = {a.arg for a in each(scope, ast.arg)} if isinstance(scope, ast.FunctionDef) else started
     handed = any(name.partition(".")[0] in own_names for name in started)
     return any(_is_step(node, started, gradients, call) for node in walked(scope)), handed

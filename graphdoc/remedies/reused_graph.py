@@ -59,7 +59,8 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     )
     if not built_on_it and (freeing.create_graph or not step):
         return (first_order,)
-    inner = "whether the inner step is to be differentiated as well (second order), no run tells" if step else ""
+    moves = step or is_inner_step(sources, freeing, of_data=True)
+    inner = "whether the inner step is to be differentiated as well (second order), no run tells" if moves else ""
     note = "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph "
     note += "stays for whatever else needs it."
     second_order = flag_set(frame, "compute the gradient", note, "unsafe", inner, "create_graph")
