@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -214,6 +214,8 @@ class Failures:
             autopsy.fill_program(evidence)
             self.fill_extras(evidence, autopsy, Glimpse(witness))
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
+            if frames and "requires_grad flags" in evidence.message:
+                evidence.extras["behind_results"] = behind_results(autopsy, frames[0])
             evidence.extras["wrapped"] = wrapped(autopsy)
             witness.fill(evidence, autopsy, [], [])
             witness.frames = frames
@@ -286,15 +288,36 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
 
 def parameters_within(seen: Autopsy, frame: FrameType) -> dict[str, str]:
     """The parameters that a frame reaches, by how it reaches them: ``p`` in a loop is ``net.fc.weight``."""
-    here = function_of(frame.f_code), frame.f_code.co_filename
     names = seen.census.parameter_names
-    # Its own names are told whatever else holds them: of each tensor the search keeps a few ways alone.
-    out = {local: names[id(v)] for local, v in frame.f_locals.items() if id(v) in names}
-    for ident, name in names.items():
-        for root, path in seen.census.tensor_paths.get(ident, ()):
-            if (root.function, root.file) == here and len(out) < MOST:
-                out[path_text(path)] = name
+    return {path: names[id(t)] for path, t in _within(seen, frame) if id(t) in names}
+
+
+def behind_results(seen: Autopsy, frame: FrameType) -> dict[str, list[str]]:
+    """The parameters that the graph of each result leads to which a frame reaches."""
+    names, out = seen.census.parameter_names, dict[str, list[str]]()
+    for path, tensor in islice(_within(seen, frame), MOST):
+        node = grad_fn_of(tensor)
+        behind = islice(nodes_behind([node]), DEEP) if node is not None else ()
+        leaves = [id(getattr(n, "variable", None)) for n, _ in behind]
+        out[path] = [names[leaf] for leaf in leaves if leaf in names][:MOST]
     return out
+
+
+def _within(seen: Autopsy, frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """The tensors that a frame reaches, by how it reaches them; ``fast[key]`` too, where the key has a name.
+
+    Its own names are told whatever else holds them: of each tensor the search keeps a few ways alone.
+    """
+    here, tensor = (function_of(frame.f_code), frame.f_code.co_filename), seen.torch.Tensor
+    own = dict(frame.f_locals)
+    yield from ((local, value) for local, value in own.items() if isinstance(value, tensor))
+    keys = {local: value for local, value in own.items() if type(value) in (str, int)}
+    for local, value in own.items():
+        if type(value) is dict:
+            yield from ((f"{local}[{k}]", value[v]) for k, v in keys.items() if isinstance(value.get(v), tensor))
+    ways = ((ident, w) for ident, ways in seen.census.tensor_paths.items() for w in ways)
+    there = ((path_text(path), ident) for ident, (root, path) in ways if (root.function, root.file) == here)
+    yield from ((path, seen.census.tensors[ident]) for path, ident in there)
 
 
 def wrapped(seen: Autopsy) -> list[list[str]]:

@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.effects import DRAWS, TAKES, another_each_time
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each, walked
+from graphdoc.source.module import Function, Source, each, is_within, walked
 from graphdoc.source.paths import is_name, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, parameters, stands_for
@@ -188,8 +188,28 @@ def _attributes_set(node: ast.AST, me: str) -> list[str]:
 
 
 def _set_in(plan: _Plan, attribute: str) -> int:
-    own = (n for n in each(plan.owner, ast.Attribute) if n.attr == attribute and key(n.value) == plan.me)
-    return sum(not isinstance(n.ctx, ast.Load) for n in own)
+    """At how many places the class sets an attribute. What ``__init__`` alone knows as ``None``, or as another constant
+    that nothing asks for, is computed at none of them."""
+    places = [n for n in each(plan.owner, ast.Attribute) if n.attr == attribute and key(n.value) == plan.me]
+    held = [n for n in places if _holds_a_place(plan, n)]
+    asked = any(isinstance(n.ctx, ast.Load) and _is_asked(plan.source, n) for n in places)
+    return sum(not isinstance(n.ctx, ast.Load) for n in places) - (0 if asked else len(held))
+
+
+def _holds_a_place(plan: _Plan, target: ast.Attribute) -> bool:
+    """Whether a constant is all that ``__init__`` does with an attribute, in a line of its own."""
+    statement, method = plan.source.parents.get(target), plan.source.node_function(target)
+    if not isinstance(method, ast.FunctionDef) or method.name != "__init__" or method is plan.origin:
+        return False
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or f"{plan.me}.{target.attr}" in reads(method):
+        return False
+    return isinstance(statement.value, ast.Constant) and not isinstance(target.ctx, ast.Load)
+
+
+def _is_asked(source: Source, node: ast.expr) -> bool:
+    """Whether a choice goes by a value, as by whether it is there: ``if self.x is None``."""
+    choices = (n for n in source.node_ancestors(node) if isinstance(n, ast.If | ast.IfExp | ast.While | ast.Assert))
+    return any(is_within(node, n.test) for n in choices) or isinstance(source.parents.get(node), ast.BoolOp)
 
 
 def _readers(plan: _Plan) -> list[ast.FunctionDef]:

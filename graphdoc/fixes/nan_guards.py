@@ -9,9 +9,9 @@ from graphdoc.source.edits import Piece, copied, insert_after, insert_before, re
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
-from graphdoc.source.paths import is_path, key, last_word, plain_names, targets_of
+from graphdoc.source.paths import is_path, key, last_word, plain_names, sole_target, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
+from graphdoc.source.scopes import fresh_name, is_torchs, name_for, parameters, reads, scope_of, stands_for, torch_name
 
 
 @kind("guard_operand", expression, keeps_finite=True)
@@ -228,19 +228,20 @@ def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     return [*torch.edits, *bound, write(source, matrix, new)]
 
 
-@kind("log_sum_exp", expression)
+@kind("log_sum_exp", expression, keeps_finite=True)
 def log_sum_exp(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take the logarithm of a sum of exponentials in one function, which leaves no range.
 
     ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
-    ``s``. The logarithm of the exponential itself is what that was given: ``x``.
+    ``s``. The logarithm of the exponential itself is what that was given: ``x``; that of a sum with one more term is
+    ``F.softplus(x)``, with another exponential ``torch.logaddexp(x, y)``.
     """
     inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
     if inner is None:
         raise CannotFix("what the exponential is given does not stand in its own words there")
     if total is None or dim is None:
-        return _in_its_place(source, node, "{inner}", {"inner": inner}, [])
+        return _in_its_place(source, node, "{inner}", {"inner": inner})
     summed = total.func.value if is_method_call(total) else node
     if is_torchs(source, summed):
         summed = total.args[0]
@@ -256,24 +257,55 @@ def log_sum_exp(source: Source, node: ast.expr, _: Args) -> list[Edit]:
         parts["weight"] = weight
     new = f"{torch.text}.logsumexp({exponent}, dim={{dim}})"
     also = [rename(source, softmax, "log_softmax")] if softmax is not None else []
-    return _in_its_place(source, total, new, parts, [*also, *torch.edits])
+    return [*_in_its_place(source, total, new, parts), *also, *torch.edits]
 
 
-def _in_its_place(source: Source, total: ast.expr, new: str, parts: dict[str, Piece], also: list[Edit]) -> list[Edit]:
-    """Write the logarithm of ``total`` where that is taken, or, with ``total`` under a name, for the name."""
-    outer, logarithm = source.parents.get(total), _logarithm(source, total)
-    if logarithm is not None:
-        return [write(source, logarithm, new, **parts), *also]
-    if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
+def _in_its_place(source: Source, total: ast.expr, new: str, parts: dict[str, Piece]) -> list[Edit]:
+    """Write the logarithm of ``total``, or of a sum that it is a term of, where that is taken; with either under a
+    name, for the name.
+
+    Raises:
+        CannotFix: something else is computed from it as well.
+    """
+    outer = source.node_method_of(total) or source.parents.get(total)
+    name = name_of(outer) if isinstance(outer, ast.Call) and operand_of(source, outer) is total else ""
+    if isinstance(outer, ast.Call) and name in ("log", "log1p") and len(outer.args) < 2:
+        new, parts, also = (new, parts, []) if name == "log" else _with_term(source, total, ast.Constant(1), new, parts)
+        return [write(source, outer, new, **parts), *also]
+    if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add):
+        new, parts, also = _with_term(source, total, outer.left if outer.right is total else outer.right, new, parts)
+        return [*_in_its_place(source, outer, new, parts), *also]
+    named = sole_target(outer)
+    if outer is None or not isinstance(named, ast.Name) or named is total:
         raise CannotFix("the logarithm is not taken where it can be seen")
-    name = outer.targets[0].id
-    function = scope_of(source, outer)
-    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
-    logs = [_logarithm(source, n) for n in uses]
-    if not uses or any(log is None for log in logs):
+    name, function = named.id, scope_of(source, outer)
+    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not named]
+    try:
+        logged = [edit for n in uses for edit in _in_its_place(source, n, name, {})]
+    except CannotFix:
+        logged = []
+    if not logged:
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
-    logged = [write(source, log, name) for log in logs if log is not None]
-    return [write(source, total, new, **parts), *also, *logged]
+    return [write(source, total, new, **parts), *logged]
+
+
+def _with_term(
+    source: Source, at: ast.expr, term: ast.expr, new: str, parts: dict[str, Piece]
+) -> tuple[str, dict[str, Piece], list[Edit]]:
+    """The logarithm of a sum, in one function, of what has the logarithm ``new`` and of one more term: another
+    exponential, or a number."""
+    torch, other = torch_name(source, at), operand_of(source, term)
+    if name_of(term) == "exp" and other is not None:
+        piece = f"other{len(parts)}"
+        return f"{torch.text}.logaddexp({new}, {{{piece}}})", {**parts, piece: other}, [*torch.edits]
+    if not isinstance(term, ast.Constant) or not isinstance(term.value, int | float) or term.value <= 0:
+        raise CannotFix("the other term of the sum is no exponential, and no number above zero")
+    softplus = name_for(source, "torch.nn.functional.softplus", at)
+    if term.value == 1:
+        return f"{softplus.text}({new})", parts, [*softplus.edits]
+    math = name_for(source, "math.log", at)
+    log = f"{math.text}({source.segment(term)})"
+    return f"{softplus.text}({new} - {log}) + {log}", parts, [*softplus.edits, *math.edits]
 
 
 def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
@@ -307,14 +339,6 @@ def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
     if not isinstance(summed, ast.BinOp) or not isinstance(summed.op, ast.Mult):
         return None
     return summed.left if summed.right is node else summed.right if summed.left is node else None
-
-
-def _logarithm(source: Source, inner: ast.expr) -> ast.Call | None:
-    """The call around an expression where it is ``torch.log(x)`` or ``x.log()``."""
-    outer = source.node_method_of(inner) or source.parents.get(inner)
-    if isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner:
-        return outer if len(outer.args) < 2 else None
-    return None
 
 
 _COUNTED = ("cross_entropy", "nll_loss")

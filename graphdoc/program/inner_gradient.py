@@ -7,18 +7,29 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import Flow, argument, call_at, dotted, flow, frame_of, names_in, scope_at
-from graphdoc.program.container_entries import FILLING
-from graphdoc.program.spans import in_function, innermost_user
-from graphdoc.source.expressions import TAKEN_OUT
-from graphdoc.source.module import Function, each, given_to, has, is_method_call, is_within, walked
-from graphdoc.source.paths import called, covers, elements, is_attribute, is_set, key, pairs, without_subscripts
+from graphdoc.program.bindings import (
+    Flow,
+    argument,
+    call_at,
+    flow,
+    frame_of,
+    names_in,
+    scope_around,
+    scope_at,
+    tree,
+)
+from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import each, given_to, has, is_method_call, is_within, walked
+from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, without_subscripts
 from graphdoc.source.scopes import run_over
 
-_NUMBERS = TAKEN_OUT | {"cpu", "size"}
+_NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
+_NUMBERS |= {"sign", "sgn", "round", "floor", "ceil", "trunc", "argmax", "argmin", "argsort"}
+"""What gives a number, or has a derivative of zero."""
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
 _ATTRIBUTES = frozenset({"data", "shape", "dtype", "device", "ndim"})
 _REDUCING = frozenset({"norm", "sum", "mean", "max", "min", "abs", "vector_norm"})
+_FILLING = frozenset({"append", "extend", "insert", "update"})
 MOST_PASSES = 4
 _CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 
@@ -29,6 +40,7 @@ class Entered(Enum):
     """How what an inner call gives goes into the loss of a later one."""
 
     AS_TENSOR = "as a tensor: the loss is to be differentiated through it"
+    AS_NUMBER = "as a number alone: each way that the source shows detaches it or reads its value"
     SOMEHOW = "on some way, perhaps as a number or as the weight of a term"
     UNSEEN = "the source shows no way"
 
@@ -38,25 +50,44 @@ def entered(sources: SourceTexts, inner: Event, outer: Event | None, at: Frame |
     journal has it."""
     if outer is not None and _reaches_loss(sources, outer, inner):
         return Entered.AS_TENSOR
+    ways = (
+        [] if outer is None else [_reaches_loss(sources, outer, inner, weights=True, numbers=n) for n in (False, True)]
+    )
+    if ways == [False, True]:
+        return Entered.AS_NUMBER
     frame = innermost_user(inner.stack)
     seen = frame is not None and at is not None and flow(sources, frame, at) is Flow.YES
     return Entered.SOMEHOW if seen else Entered.UNSEEN
 
 
-def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
-    """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
+def is_second_order(sources: SourceTexts, inner: Event, outer: Event) -> bool:
+    """Whether the loss that ``outer`` differentiates is built on the result of ``inner`` as on a tensor that has no
+    graph yet, and not by way of an inner step, which trains in the first order too."""
+    return not (inner.create_graph or is_inner_step(sources, inner)) and _reaches_loss(sources, outer, inner)
+
+
+def _reaches_loss(
+    sources: SourceTexts, failing: Event, freeing: Event, *, weights: bool = False, numbers: bool = False
+) -> bool:
+    """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term; with
+    ``weights`` or ``numbers`` these count as well.
 
     The source is followed from the call through assignments and returns, along the frames that were under way.
     """
+    calls = [f for f in reversed(freeing.stack) if f.user]
+    ends = [f for f in failing.stack if f.user]
     parts: list[bool] = []
-    for frame in reversed([f for f in freeing.stack if f.user and not f.function.endswith(("comp>", "<genexpr>"))]):
-        flow = _Flow(sources, scope_at(sources, frame), frame, parts)
-        end = in_function((e for e in failing.stack if e.user), frame)
+    for frame in calls:
+        scope = scope_at(sources, frame)
+        if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
+            continue
+        flow = _Flow(sources, scope, frame, parts, weights, numbers)
+        end = next((e for e in ends if e.in_function_of(frame)), None)
         if end is not None:
             return flow.read_on(end.line)
         parts = flow.returned()
         if not any(parts):
-            break
+            return False
     return False
 
 
@@ -68,8 +99,10 @@ class _Flow:
     its own answer, for the caller takes them apart again.
     """
 
-    def __init__(self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
-        self.sources, self.source, self.parts = sources, source, parts
+    def __init__(
+        self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool], weights: bool, numbers: bool
+    ) -> None:
+        self.sources, self.source, self.parts, self.weights, self.numbers = sources, source, parts, weights, numbers
         self.marks: Marks = set()
         self.reduced: Marks = set()
         self.computed: Marks = set()
@@ -91,9 +124,11 @@ class _Flow:
 
     def returned(self) -> list[bool]:
         """For each element of what is returned (one where it is no tuple) whether it depends on the value."""
-        values = (s.value for s in self.statements if isinstance(s, ast.Return) and s.value is not None)
-        first = next(values, None)
-        return [self._reads(e) for e in elements(first) or [first]] if first is not None else []
+        for s in self.statements:
+            if isinstance(s, ast.Return) and s.value is not None:
+                elements = s.value.elts if isinstance(s.value, ast.Tuple) else [s.value]
+                return [self._reads(e) for e in elements]
+        return []
 
     def _take(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.For):
@@ -101,7 +136,7 @@ class _Flow:
                 self._mark(statement.target)
         elif isinstance(statement, ast.Expr):
             call = statement.value
-            if is_method_call(call, *FILLING) and any(map(self._reads, call.args)):
+            if is_method_call(call, *_FILLING) and any(map(self._reads, call.args)):
                 self._mark(call.func.value)
         elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -109,18 +144,21 @@ class _Flow:
                 self._bind(target, statement.value)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        names, values = elements(target), elements(value)
-        if names and len(names) == len(values):
-            for one, its in zip(names, values, strict=True):
+        elements = target.elts if isinstance(target, ast.Tuple | ast.List) else None
+        values = value.elts if isinstance(value, ast.Tuple | ast.List) else None
+        if elements is not None and values is not None and len(elements) == len(values):
+            for one, its in zip(elements, values, strict=True):
                 self._bind(one, its)
             return
         if has(value, ast.Call):
             self._mark(target, self.computed)
-        apart = names and len(self.parts) == len(names) and any(self._is_source(n) for n in walked(value))
-        for one, marked in zip(names, self.parts, strict=True) if apart else [(target, self._reads(value))]:
-            if marked:
-                self._mark(one)
-            if marked and not apart and self._is_reduced(value):
+        if elements is not None and len(self.parts) == len(elements) and self._starts(value):
+            for one, marked in zip(elements, self.parts, strict=True):
+                if marked:
+                    self._mark(one)
+        elif self._reads(value):
+            self._mark(target)
+            if self._is_reduced(value):
                 self._mark(target, self.reduced)
 
     def _mark(self, target: ast.expr, marks: Marks | None = None) -> None:
@@ -129,10 +167,15 @@ class _Flow:
             if isinstance(target, ast.Attribute):
                 break
 
+    def _starts(self, value: ast.AST) -> bool:
+        return any(self._is_source(n) for n in walked(value))
+
     def _is_source(self, node: ast.AST) -> bool:
         if not isinstance(node, _CALLS) or node.lineno != self.source.line:
             return False
-        return not self.source.column or frame_of(self.sources, self.source.file, node).column == self.source.column
+        # `asked().detach()` begins where `asked()` does.
+        made = frame_of(self.sources, self.source.file, node)
+        return not self.source.column or (self.source.lies_in(made) and made.lies_in(self.source))
 
     def _reads(self, node: ast.AST) -> bool:
         """Whether an expression depends on the value as a tensor."""
@@ -145,13 +188,13 @@ class _Flow:
     def _differentiated(self, node: ast.AST) -> Iterable[ast.AST]:
         """The parts of an expression through which a gradient of it goes."""
         match node:
-            case ast.Attribute(attr=name) if name in _ATTRIBUTES:
+            case ast.Attribute(attr=name) if name in _ATTRIBUTES and not self.numbers:
                 return ()
-            case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS:
+            case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS and not self.numbers:
                 return (tensor,) if name == "cpu" else ()
-            case ast.Call(func=ast.Name(id=name)) if name in _PLAIN:
+            case ast.Call(func=ast.Name(id=name)) if name in _PLAIN and not self.numbers:
                 return ()
-            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right) if not self.weights:
                 # A norm that scales something computed from the parameters is looked at, not differentiated.
                 scales = self._scales(left, right) or self._scales(right, left)
                 return () if scales else (left, right)
@@ -162,8 +205,11 @@ class _Flow:
         return known and self._reads(weight) and not self._reads(term)
 
     def _is_reduced(self, node: ast.AST) -> bool:
-        names = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)}
-        return bool(names & self.reduced or _REDUCING & {called(n) for n in each(node, ast.Call)})
+        given = {n for call in walked(node) if self._is_source(call) for n in walked(call)}
+        parts = [n for n in walked(node) if n not in given]
+        names = {ast.unparse(n) for n in parts if isinstance(n, ast.Name | ast.Attribute)}
+        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in parts if isinstance(n, ast.Call)}
+        return bool(names & self.reduced or called & _REDUCING)
 
     def _is_computed(self, node: ast.AST) -> bool:
         return has(node, ast.Call) or any(ast.unparse(n) in self.computed for n in each(node, ast.Name, ast.Attribute))
@@ -172,80 +218,111 @@ class _Flow:
 def _own(scope: ast.AST) -> Iterator[ast.stmt]:
     """Statements of a function in order of the source, without those under ``no_grad`` and of inner functions."""
     for child in ast.iter_child_nodes(scope):
-        quiet = isinstance(child, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in child.items)
-        if not quiet and not isinstance(child, Function | ast.ClassDef | ast.Lambda):
-            yield from [child] if isinstance(child, ast.stmt) else []
-            yield from _own(child)
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in child.items):
+            continue
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _own(child)
 
 
 # Whether an inner gradient is an update: what it is the gradient of, less a part of it, goes on into the loss.
 
+_ADDING = frozenset({"add", "sub"})
 _ENTRIES = frozenset({"values", "items", "parameters", "named_parameters"})
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 _ROUNDS = 2
 
 
-def is_inner_step(sources: SourceTexts, inner: Event) -> bool:
+def is_inner_step(sources: SourceTexts, inner: Event, of_data: bool = False) -> bool:
     """Whether the result of an ``autograd.grad`` is taken from, or added to, what was asked for: ``p - rate * g``.
 
     Such a step is of first order where the gradient is a number, and of second order where it has a graph: both train
     what stands in front of it. Followed along the frames that the call was made in, by the arguments and the results of
-    their calls.
+    their calls. With ``of_data`` one of data that were asked for counts as well.
     """
     frames = [f for f in reversed(inner.stack) if f.user]
-    return any(_steps(sources, frame, frame is frames[0]) for frame in frames)
+    for frame in frames:
+        stepped, handed = _steps(sources, frame, frame is frames[0], of_data)
+        if stepped or not handed:
+            return stepped
+    return False
 
 
-def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
-    scope, call = scope_at(sources, frame), call_at(sources, frame)
+def _steps(sources: SourceTexts, frame: Frame, own: bool, of_data: bool) -> tuple[bool, bool]:
+    """Whether this function makes such a step, and whether what is asked for was handed to it: then its caller may."""
+    root, call = tree(sources, frame.file), call_at(sources, frame)
     if call is None:
-        return False
+        return False, True
+    scope = scope_around(root, frame.line)
     asked = [argument(call, 1, "inputs")] if own else given_to(call)
     inputs = {n for a in asked for n in _names(a)}
-    bound = [pair for node in each(scope, ast.Assign) for pair in pairs(node)]
-    gradients = {name for target, value in bound if is_within(call, value) for name in _names(target)}
+    gradients, data = _named(scope, call), _data(scope)
     for _ in range(_ROUNDS):
-        for target, value in bound:
-            inputs |= _names(value) if key(target) in inputs and not _reads(value, gradients) else set()
+        for target, value in _bound(scope):
+            goes_on = key(target) in inputs - data and not _reads(value, gradients)
+            inputs |= _names(value) if goes_on else set()
             if isinstance(target, ast.Name):
                 gradients |= {target.id} if _reads(value, gradients) and target.id not in inputs else set()
         for target, value in _elements(scope):
             read = _names(value)
             (gradients if read & gradients else inputs if read & inputs else set()).update(_names(target))
-    started = inputs - gradients - _data(scope)
-    return any(_is_step(node, started, gradients, call) for node in walked(scope))
+    started = inputs - gradients - (set() if of_data else data)
+    own_names = {a.arg for a in each(scope, ast.arg)} if isinstance(scope, ast.FunctionDef) else started
+    handed = any(name.partition(".")[0] in own_names for name in started)
+    return any(_is_step(node, started, gradients, call) for node in walked(scope)), handed
 
 
 def _data(scope: ast.AST) -> set[str]:
     """What was made to require a gradient for the sake of the derivative alone: nothing behind it is trained."""
-    calls = (n for n in each(scope, ast.Call) if is_method_call(n, "requires_grad_"))
-    out = {name for n in calls for name in _names(n.func.value)}
-    for node in each(scope, ast.Assign):
-        made = each(node.value, ast.Attribute, ast.keyword)
-        flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg) in _FLAGS for n in made)
-        ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
-        out |= {key(t) for t in ends if flagged and is_set(t)}
-        out |= {key(t.value) for t in ends if is_attribute(t, *_FLAGS)}
+    out: set[str] = set()
+    for node in walked(scope):
+        if is_method_call(node, "requires_grad_"):
+            out |= _names(node.func.value)
+        if isinstance(node, ast.Assign):
+            made = list(each(node.value, ast.Attribute, ast.keyword))
+            flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg or "") in _FLAGS for n in made)
+            ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
+            out |= {key(t) for t in ends if flagged and is_set(t)}
+            out |= {key(t.value) for t in ends if is_attribute(t, *_FLAGS)}
     return out
+
+
+def _named(scope: ast.AST, call: ast.Call) -> set[str]:
+    """The names that a call's result gets."""
+    values = ((t, v) for t, v in _bound(scope) if is_within(call, v))
+    return {name for target, _ in values for name in _names(target)}
+
+
+def _bound(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for node in each(scope, ast.Assign):
+        yield from pairs(node)
 
 
 def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What loops and comprehensions bind, with what each of it runs over."""
     for node in each(scope, ast.For, ast.comprehension):
         for target, value in run_over(node.target, node.iter):
-            yield ((elements(target) or [target])[-1] if is_method_call(value, "items") else target), value
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            yield (parts[-1] if is_method_call(value, "items") else target), value
 
 
 def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Call) -> bool:
-    match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            sides = [(left, right), (right, left)]
-        case ast.Call(func=ast.Attribute(attr="add" | "sub", value=tensor), args=[first, *_]):
-            sides = [(tensor, node.args[-1]), (first, node.args[-1])]
-        case _:
-            return False
-    begun = (change for start, change in sides if dotted(without_subscripts(start)) in inputs)
-    return any(_reads(change, gradients) or is_within(call, change) for change in begun)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        sides = [(node.left, node.right), (node.right, node.left)][: 1 + isinstance(node.op, ast.Add)]
+    elif is_method_call(node) and node.func.attr in _ADDING and node.args:
+        sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
+    else:
+        return False
+    return any(
+        _is_one_of(start, inputs) and (_reads(change, gradients) or is_within(call, change)) for start, change in sides
+    )
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    node = without_subscripts(node)
+    return key(node) in names if isinstance(node, ast.Name | ast.Attribute) else False
 
 
 def _names(node: ast.AST | None) -> set[str]:

@@ -248,6 +248,11 @@ class Program:
         within = self.evidence.extras.get("parameters_within")
         return {str(k): str(v) for k, v in within.items()} if isinstance(within, dict) else {}
 
+    def behind_result(self, name: str) -> list[str]:
+        """The parameters behind a result that the failing function has under this name; empty where not known."""
+        found = self.evidence.extras.get("behind_results")
+        return [str(n) for n in found.get(name, ())] if isinstance(found, dict) else []
+
     def tensor_named(self, path: str) -> Reached | None:
         """The tensor that the program reaches under this very name, or None; that of the failing function, where it is
         known, and none where the name stands for a parameter there.

@@ -29,6 +29,8 @@ class Scene:
     backward: Frame
     order: str
     writes: tuple[Frame, ...] = ()
+    writes_itself: bool = False
+    """Whether the forward runs the function that has written: to run it again would be to write again."""
 
     @property
     def lines(self) -> list[Frame]:
@@ -48,6 +50,8 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
     forward, _, backward = at
     writes = sorted(_writes(found, forward), key=lambda f: (f.line, f.column))
     last = writes[-1]
+    below = [{(f.file, f.function) for f in found.node.stack if f.user}, {(f.file, f.function) for f in write.stack}]
+    above = {(f.file, f.function) for f in found.failing.stack}
     forwards: dict[tuple[int, int], Frame] = {}
     for _, made in stale_forwards(program, found):
         if made.in_function_of(forward):
@@ -58,6 +62,7 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
         backward,
         _order(program.sources, forward, last, backward),
         tuple({(f.line, f.column): f for f in writes}.values()),
+        bool(below[0] & below[1] - above),
     )
 
 

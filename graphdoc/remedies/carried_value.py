@@ -396,6 +396,8 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if renewed_outside(reuse, call):
             between = True
             continue
+        if _around_both(program, reuse, call):
+            break  # behind this call nothing is carried any further
         paths = _paths_in(program, reuse, call)
         anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
         if not between and (len(paths) > FEW or not paths):
@@ -420,6 +422,17 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         when = f"once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}"
         out += detach_carried(reuse, kept, [anchor], when)
     return out
+
+
+def _around_both(program: Program, reuse: Reuse, call: Frame) -> bool:
+    """Whether one run of this line has made both the call that frees the graph and the one that fails: no loop is
+    around it, nor around the lines that it was called by."""
+    if reuse.failing is None or reuse.freeing is None or call not in reuse.failing.stack:
+        return False
+    outer = reuse.failing.stack[: reuse.failing.stack.index(call) + 1]
+    loops = (loop_of(program.sources, f) for f in outer)
+    inside = len(outer) < len(user_frames(reuse.failing.stack))
+    return inside and reuse.freeing.stack[: len(outer)] == outer and all(f.user for f in outer) and not any(loops)
 
 
 def _in_its_container(sources: SourceTexts, file: str, path: str, structure: Any) -> list[Any]:

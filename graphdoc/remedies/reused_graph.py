@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy, edit_at, together
+from graphdoc.model import Safety
 from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import written_into_given
-from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
+from graphdoc.program.inner_gradient import Entered, entered, is_inner_step, is_second_order
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
@@ -44,20 +45,20 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     frame = innermost_user(freeing.stack)
     if frame is None:
         return ()
-    way = entered(sources, freeing, failing, None)
-    step = is_inner_step(sources, freeing)
+    built_on_it, step = is_second_order(sources, freeing, failing), is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
+    left = left and entered(sources, freeing, failing, None) is not Entered.AS_NUMBER
     note = "Its result has a graph already; the one that it was computed from then stays as well."
     if not freeing.create_graph:
-        note = (
-            "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
-        )
-        note += "of. Nothing is stepped in between."
-    order = "whether the loss is to be differentiated through its result as well, no run tells" * left
-    first_order = flag_set(frame, "keep the graph in the autograd.grad call", note, left=order)
-    if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
+        note = "Its result stays a number for the loss (first order): gradient flows through what else the loss is "
+        note += "made of. Nothing is stepped in between."
+    order = "whether the loss is to be differentiated through its result as well, no run tells" if left else ""
+    safety: Safety = "unsafe" if built_on_it else "safe"
+    first_order = flag_set(frame, "keep the graph in the autograd.grad call", note, safety, left=order)
+    if not built_on_it and (freeing.create_graph or not step):
         return (first_order,)
-    inner = "whether the inner step is to be differentiated as well (second order), no run tells" if step else ""
+    moves = step or is_inner_step(sources, freeing, of_data=True)
+    inner = "whether the inner step is to be differentiated as well (second order), no run tells" if moves else ""
     note = "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph "
     note += "stays for whatever else needs it."
     second_order = flag_set(frame, "compute the gradient", note, "unsafe", inner, "create_graph")

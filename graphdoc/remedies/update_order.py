@@ -368,7 +368,7 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
 
 def recompute(at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
-    if not at.forwards or at.order in ("within", "below"):
+    if not at.forwards or at.order in ("within", "below") or at.writes_itself:
         return []
     title = f"compute {listed_lines(at.forwards)} again after {where(at.write)}"
     note = "The loss is then computed with the updated weights."

@@ -431,8 +431,10 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if went_on and outcome.traits.keeps_loss and baseline.steady:
         doubts += measures.changed_first_loss(base, trace, TOLERANCE * 10)
     if baseline.unfinite and outcome.traits.keeps_finite and baseline.steady:
-        doubts += changed_before(base, trace, TOLERANCE * 10)
+        doubts[:0] = changed_before(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and measures.draws_elsewhere(base, trace)
+    # What is given a graph cuts nothing: that a loss of the same value then trains by more is what it is for.
+    may_cut = baseline.steady and (outcome.traits.keeps_numbers or not outcome.traits.only_records)
     if redrawn:
         data["draws_elsewhere"] = True
     if (
@@ -449,7 +451,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         same_loss = outcome.traits.keeps_numbers or outcome.traits.keeps_loss
         if baseline.steady and same_loss and loss is not None and loss > TOLERANCE * 10:
             doubts.append(f"the loss is {percent(loss)} off that of the program as it is written")
-        if baseline.steady:
+        if may_cut:
             doubts += cut_within(base, trace, baseline.failing, baseline.old_parts, TOLERANCE * 10)
     later = usage.not_compared(base, trace)
     if later:
@@ -472,13 +474,13 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["never_reached"] = missed
     elif missed:
         doubts.append(f"{folded(missed)} {receive(missed)} no gradient at any step")
-    if baseline.sound and baseline.steady and not redrawn:
+    if baseline.sound and may_cut and not redrawn:
         changed = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
         if not changed and baseline.once:  # what a constant means is no doubt, and is said
             data["first_call"] = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10)
         doubts += changed or cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
         doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
-    elif went_on and baseline.steady and not redrawn:
+    elif went_on and may_cut and not redrawn:
         doubts += cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.meant)
     doubts += measures.steps_by_old_values(base, trace, baseline.failing)
     doubts += measures.graph_grows(trace)

@@ -426,3 +426,37 @@ def test_what_was_stored_once_is_not_detached_behind_each_step(tmp_path: Path) -
     assert seen.found
     kinds = [kind for kind, _ in seen.patches()]
     assert kinds and "detach_after" not in kinds
+
+
+KEPT_UNIT = """
+class Match(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys = nn.Parameter(torch.randn(4, 3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            {write}
+        return x @ self.keys.t()
+
+
+match = Match()
+opt = torch.optim.SGD(match.parameters(), lr=0.1)
+for step in range(3):
+    left = match(torch.randn(5, 3, requires_grad=True))
+    {between}
+    loss = (left - match(torch.randn(5, 3))).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+UNIT = "{}.keys.copy_(nn.functional.normalize({}.keys, dim=1))"
+
+
+def test_a_forward_that_makes_the_write_is_not_run_again_behind_it(tmp_path: Path) -> None:
+    itself = KEPT_UNIT.format(write=UNIT.format("self", "self"), between="pass")
+    beside = KEPT_UNIT.format(write="pass", between=f"with torch.no_grad(): {UNIT.format('match', 'match')}")
+    for name, text in (("itself", itself), ("beside", beside)):
+        seen = observe(tmp_path / name, HEAD + text)
+        assert seen.slugs[0] == "parameter-overwritten"
+        assert ("recompute_after" in [kind for kind, _ in seen.patches()]) is (name == "beside")

@@ -49,6 +49,16 @@ REFUSED = [
         "in each round",
     ),
     ("guard_operand", "y = «p * p.log()»\n", {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1}, "twice"),
+    *(
+        ("log_sum_exp", f"import torch\n{source}\n", {}, reason)
+        for source, reason in (
+            ("y = torch.log(b + «torch.exp(a)»)", "the other term"),
+            ("y = torch.log(-1 + «torch.exp(a)»)", "the other term"),
+            ("y = torch.sqrt(1 + «torch.exp(a)»)", "not taken where it can be seen"),
+            ("e = «torch.exp(a)»\ny = torch.log(1 + e) - e", "something else"),
+            ("e = «torch.exp(a)»\nif low:\n    e = b\ny = torch.log(1 + e)", "something else"),
+        )
+    ),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
 ]
 
@@ -168,6 +178,31 @@ FIXED = [
         "import torch\ny = «x.exp()».sum(1).log()\n",
         {},
         "import torch\ny = torch.logsumexp(x, dim=1)\n",
+    ),
+    *(
+        (
+            "log_sum_exp",
+            f"import torch\nimport torch.nn.functional as F\n{sick}\n",
+            {},
+            f"import torch\nimport torch.nn.functional as F\n{mended}\n",
+        )
+        for sick, mended in (
+            ("y = torch.log(1 + «torch.exp(-a)»)", "y = F.softplus(-a)"),
+            ("y = torch.log(«torch.exp(f(a))» + 1.0)", "y = F.softplus(f(a))"),
+            ("y = torch.log1p(«torch.exp(a)»)", "y = F.softplus(a)"),
+            ("y = («a.exp()» + 1).log()", "y = F.softplus(a)"),
+            ("y = torch.log(«a.exp()» + b.exp())", "y = torch.logaddexp(a, b)"),
+            ("y = torch.log(1 + «a.exp()» + torch.exp(b))", "y = torch.logaddexp(F.softplus(a), b)"),
+            ("y = torch.log(1 + «x.exp()».sum(1))", "y = F.softplus(torch.logsumexp(x, dim=1))"),
+            ("e = «torch.exp(a)»\ny = torch.log(1 + e)", "e = a\ny = F.softplus(e)"),
+            ("s = 1 + «torch.exp(a)»\ny = s.log().mean() + torch.log(s)", "s = F.softplus(a)\ny = s.mean() + s"),
+        )
+    ),
+    (
+        "log_sum_exp",
+        "import math\nimport torch\ny = torch.log(«torch.exp(a)» + 1e-6)\n",
+        {},
+        "import math\nimport torch\ny = torch.nn.functional.softplus(a - math.log(1e-6)) + math.log(1e-6)\n",
     ),
     (
         "log_prob_surrogate",

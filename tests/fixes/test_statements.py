@@ -114,6 +114,20 @@ REFUSED = [
         {},
         "assigned in several places",
     ),
+    *(
+        (
+            "compute_in_method",
+            f"class A:\n  def __init__(self):\n    self.x = {held}\n  def begin(self):\n    «self.x = g(self.w)»\n"
+            f"  def forward(self):\n    {read}\n",
+            {},
+            "assigned in several places",
+        )
+        for held, read in (
+            ("torch.zeros(3)", "return self.x"),
+            ("None", "return 0 if self.x is None else self.x"),
+            ("None\n    self.y = h(self.x)", "return self.x"),
+        )
+    ),
     (
         "compute_in_method",
         "class A:\n  def __init__(self, n):\n    n = n or 3\n    «self.x = g(n)»\n  def forward(self): return self.x\n",
@@ -267,6 +281,15 @@ FIXED = [
         "«a = nn.MSELoss()(p, q)»\nfor x in y:\n    «b(a)»\n",
         {"loop": "@1"},
         "for x in y:\n    a = nn.MSELoss()(p, q)\n    b(a)\n",
+    ),
+    # what only holds its place from the start stays
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    self.x = None\n  def begin(self):\n    «self.x = g(self.w)»\n"
+        "  def forward(self):\n    return self.x\n",
+        {},
+        "class A:\n  def __init__(self):\n    self.x = None\n  def begin(self):\n    pass\n"
+        "  def forward(self):\n    self.x = g(self.w)\n    return self.x\n",
     ),
     # two attributes, of which each method computes those that it reads, and the local value between them
     (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tracing import Sick, traced
 
+from graphdoc.fixes.kinds import Traits
+
 FIT = """\
 import torch
 from torch import nn
@@ -150,3 +152,30 @@ def test_the_order_of_differentiation_is_the_authors(tmp_path):
     second = sick.judge(sick.edited((asked, f"{asked}, create_graph=True")))
     assert second.verified is None and "other gradients to `net.*`" in second.summary, second.summary
     assert sick.judge(sick.edited((asked, f"{asked}, retain_graph=True"))).verified is True
+
+
+FORCE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+energy = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(energy.parameters(), lr=1e-2)
+for _ in range(4):
+    x = torch.randn(16, 3).requires_grad_()
+    height = energy(x)
+    force = torch.autograd.grad(height.sum(), x)[0]
+    optimizer.zero_grad()
+    ((force - x).square().mean() + height.square().mean()).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_for_a_gradient_lets_the_same_loss_train_by_more(tmp_path):
+    sick = Sick(tmp_path, FORCE)
+    asked = "autograd.grad(height.sum(), x"
+    patched = sick.edited((asked, f"{asked}, create_graph=True"))
+    assert sick.judge(patched, traits=Traits(only_records=True)).verified is True
+    told = sick.judge(patched)
+    assert told.verified is None and "the same value and gives other gradients" in told.summary

@@ -12,10 +12,11 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import Flow, flow
 from graphdoc.program.exception import SECOND_TIME, events_before_failure
 from graphdoc.program.gradient_reads import bare_read
-from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
+from graphdoc.program.inner_gradient import Entered, entered, is_inner_step, is_second_order
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, short_code, span_of, user_line, where
+from graphdoc.remedies.reused_graph import keep_inner_graph
 from graphdoc.source.module import is_method_call
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -112,13 +113,15 @@ def _is_alone(program: Program, event: Event | None) -> bool:
     return _same_iteration(program.evidence.events, program.failing, event)
 
 
-def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
+def _finding(
+    program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool, end: str = ""
+) -> Finding:
     used = span_of("related", cut.stack, "the gradient is taken from here") if cut else ()
     at = f" at {where(frame)}" if frame else ""
     call = bindings.call_at(program.sources, frame)
     failed = program.failing
     again = failed is not None and failed.kind == "grad"
-    end = (
+    end = end or (
         "What `torch.autograd.grad()` is to differentiate again has no graph, so there is nothing to go back through."
         if again
         else "The loss built from it has no graph, so no parameter can learn from it."
@@ -249,6 +252,14 @@ def _freed(program: Program) -> Finding | None:
     again = user_line(failing)
     if again is not None and again.extent == frame.extent:
         return None  # one call in a loop: the same graph is walked again, for another input perhaps
-    if is_inner_step(program.sources, event) or entered(program.sources, event, failing, loss) is Entered.UNSEEN:
+    if failing is not None and is_second_order(program.sources, event, failing):
+        # That the loss meets a graph which the call has freed is the same fault, and not another one.
+        ways = keep_inner_graph(program.sources, failing, event)
+        return replace(_finding(program, frame, None, 0.95, False, _FREED), remedies=ways, covers="GD1")
+    way = entered(program.sources, event, failing, loss)
+    if is_inner_step(program.sources, event) or way in (Entered.AS_NUMBER, Entered.UNSEEN):
         return None
-    return _finding(program, frame, None, 0.94, False)
+    return _finding(program, frame, None, 0.94, False, _FREED)
+
+
+_FREED = "The call also frees the graph that it goes through, and the loss built from its result needs that again."

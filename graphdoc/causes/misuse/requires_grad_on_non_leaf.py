@@ -10,8 +10,10 @@ from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span, span_of
+from graphdoc.program.spans import code_at, place, span, span_of, where
 from graphdoc.source.module import each
+from graphdoc.source.paths import is_read
+from graphdoc.story.wording import all_told, folded, listing
 
 PAGE = Page(
     code="GD505",
@@ -41,7 +43,8 @@ loss = F.cross_entropy(head(features), y)""",
     fix_safety="""\
 Unsafe: `x = x.detach()` does what was written, a constant from here on, and so the gradient stops here. Everything
 before this line no longer learns from this loss. Other uses of the same graph are not affected, because `detach`
-returns a new tensor.
+returns a new tensor. Where the flag is a mark that later code goes by (which copies of the weights an inner step is to
+change), and an optimizer trains what lies behind, nothing is to be cut: let that code choose by name.
 
 If the aim was to *freeze a module*, set the flag on its parameters, before the forward:
 `backbone.requires_grad_(False)`. Then its activations are not kept either. If the aim was to *read the gradient* of
@@ -74,26 +77,50 @@ def _told(program: Program, hinted: bool) -> Finding:
     label = label or "this tensor is the result of an operation"
     marks = span_of("cause", frame, label)
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
+    lost = _trained_through(program, name) if off else ""
+    if lost:
+        aim = f"With `.detach()` no gradient goes through it {lost}."
+    reader = _asked_later(program.sources, statement) if lost else None
+    if reader is None:
+        aim += " To freeze a module, set the flag on its parameters before the forward."
+    else:
+        aim += f" The flag is asked for at {where(reader)}: choose there by something else, such as a set of names."
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else PAGE.title,
-        f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
-        "module, set "
-        "the flag on its parameters before the forward.",
+        f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim}",
         (*marks, *made, *(program.raised_span("refused here") if not marks else ())),
         (f"it is the result of `{known.op}`, not a leaf",) if known and known.op else (),
-        _remedies(program.sources, name, statement) if off else _recorded_already(program.sources, name, statement),
+        (_remedies(program.sources, name, statement, lost) if reader is None else ())
+        if off
+        else _recorded_already(program.sources, name, statement),
     )
 
 
-def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
+def _trained_through(program: Program, name: str) -> str:
+    """Of the parameters behind a result those that an optimizer holds, as the end of a sentence; empty for none."""
+    held = [n for n in program.behind_result(name) if program.owners.holding([n])]
+    whose = listing(all_told(program.optimizers, program.owners.holding(held)))
+    return f"to {folded(held)}, held by {whose}" if held else ""
+
+
+def _asked_later(sources: SourceTexts, statement: Frame | None) -> Frame | None:
+    """Where the same function goes on to ask for such a flag: it is a mark for what is done there, and not to make a
+    constant of anything."""
+    asked = (n for n in each(bindings.scope_at(sources, statement), ast.Attribute) if n.attr == "requires_grad")
+    later = (n for n in asked if statement is not None and is_read(n) and n.lineno > statement.line)
+    return next((bindings.frame_of(sources, statement.file, n) for n in later if statement is not None), None)
+
+
+def _remedies(sources: SourceTexts, name: str, statement: Frame | None, lost: str) -> tuple[Remedy, ...]:
     """Detach where the name is assigned and drop the statement, where the assignment is in sight."""
     made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
     if not made or statement is None:
         return ()
     detach = edit_at("detach_assigned", made[0][0], targets=[name])
     delete = edit_at("delete_statement", statement)
-    note = f"No gradient flows back through `{name}` from here on, which is what the flag was to say."
+    to = f" {lost}" if lost else ""
+    note = f"No gradient flows back through `{name}`{to} from here on, which is what the flag was to say."
     return tuple(together([detach, delete], f"Detach `{name}` instead of switching its flag", "unsafe", note))
 
 
