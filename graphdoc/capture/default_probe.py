@@ -28,7 +28,7 @@ class GradientsAsked:
 
     def tell(self, evidence: Evidence) -> None:
         """Add it."""
-        evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True))
+        evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True, facts={"optimizers": self._journal.trained}))
 
 
 class DefaultProbe:
