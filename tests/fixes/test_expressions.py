@@ -8,7 +8,13 @@ from marked import fixed
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import traits_of
 
+NP = "import numpy as np\nimport torch\n"
+RISE = "def rise(a):\n    return np.sort(a)\n"
 REFUSED = [
+    ("drop_call", NP + "x = torch.tensor(np.median(«y.numpy()», 0))\n", {}, "`np.median` is given an array"),
+    ("drop_call", NP + "x = a.rise(«y.detach().cpu().numpy()»)\n", {}, "`a.rise` is given an array"),
+    ("drop_call", NP + RISE + "x = torch.from_numpy(rise(«y.numpy()»))\n", {}, "`rise` calls `np.sort`"),
+    ("drop_call", NP + RISE + "print(rise(z))\nx = torch.tensor(rise(«y.tolist()»))\n", {}, "`rise` is given an array"),
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
     ("drop_call", "x = z[:, : «n.item()»]\n", {}, "a whole number, or an index"),
     ("drop_call", "n = int(«y.item()»)\n", {}, "a whole number, or an index"),
@@ -110,9 +116,11 @@ FIXED = [
     ),
     (
         "drop_call",
-        "import numpy as np\nx = torch.tensor(np.median(«y.numpy()», 0))\n",
+        NP + "def rise(a):\n    b = np.cumsum(a, axis=0).copy()\n    b[1:] -= b[:-1].mean()\n    return b\n"
+        "x = torch.from_numpy(rise(«y.detach().numpy()»))\n",
         {},
-        "import numpy as np\nx = torch.tensor(np.median(y, 0))\n",
+        NP + "def rise(a):\n    b = torch.cumsum(a, axis=0).clone()\n    b[1:] -= b[:-1].mean()\n    return b\n"
+        "x = rise(y)\n",
     ),
     ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
     ("drop_call", "loss = f(x)\nloss = «Variable(loss, requires_grad=True)»\n", {}, "loss = f(x)\n"),
