@@ -210,16 +210,20 @@ def _surely_unused(journal: Journal, failing: Event | None, producer: Node | Non
 
 
 _CONVERSIONS = ("numpy", "tolist", "item")
+_TURNED: dict[type[ast.cmpop], str] = {ast.Gt: "gt", ast.Lt: "lt", ast.GtE: "ge", ast.LtE: "le"}
 
 
-def _with_conversion(sources: SourceTexts, cut: Cut) -> Cut:
+def _as_written(sources: SourceTexts, cut: Cut) -> Cut:
     """The cut as what it is made for: ``x.detach().cpu().numpy()`` takes the numbers of ``x``, and nothing else has the
-    detached tensor."""
-    at, node = innermost(cut.stack), expression_at(sources, innermost(cut.stack)) if cut.reason == "detach" else None
+    detached tensor. And the operator of the source: of ``x > parameter`` Python calls the ``<`` of the parameter."""
+    at = innermost(cut.stack)
+    node = expression_at(sources, at) if cut.reason in ("detach", "nondifferentiable") else None
+    if isinstance(node, ast.Compare) and cut.op.strip("_") in _TURNED.values():
+        return replace(cut, op=_TURNED.get(type(node.ops[0]), cut.op))
     call = source_at(sources, at).node_method_of(node) if node is not None else None
     if call is not None and call.func.attr == "cpu":
         call = source_at(sources, at).node_method_of(call)
-    if at is None or call is None or call.func.attr not in _CONVERSIONS:
+    if at is None or call is None or cut.reason != "detach" or call.func.attr not in _CONVERSIONS:
         return cut
     stack = [frame_of(sources, at.file, call, at.function) if f is at else f for f in cut.stack]
     return replace(cut, reason="conversion", op=call.func.attr, stack=stack)
@@ -235,7 +239,7 @@ class Program:
         self.evidence, self.sources = evidence, evidence.sources
         self.nodes = evidence.nodes
         """The nodes of the failing graph that matter."""
-        self.cuts = [_with_conversion(self.sources, cut) for cut in evidence.cuts]
+        self.cuts = [_as_written(self.sources, cut) for cut in evidence.cuts]
         """Where chains of gradients end."""
         self.signs = evidence.signs
         """What was seen without an error."""

@@ -241,6 +241,7 @@ class Record:
     """One result without a graph: the operation that made it and what went in."""
 
     __slots__ = (
+        "choices",
         "converted",
         "counted",
         "depth",
@@ -282,6 +283,7 @@ class Record:
         self.nested = False
         self.mixed = False
         self.element_dims = 0
+        self.choices = 0  # of an ``argmax``: along its axis
         self.loose = False
         self.numbers = False
         self.written = ""  # what made the alias without a graph through which this is written
