@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, last_name, required
 from graphdoc.fixes.structures import convert_expression
@@ -63,8 +64,7 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     joined = _made_of_elements(source, top)
     if joined is not None:
         return [*_stacked(source, joined), *kept]
-    array = last_name(top) in ("numpy", "tolist")
-    rest = _up_to_a_tensor(sources, source, top, array) or _of_numbers_alone(source, top)
+    rest = _up_to_a_tensor(sources, source, top, last_name(top) == "numpy") or _of_numbers_alone(source, top)
     return [write(source, top, "{core}", core=core), *rest, *kept]
 
 
@@ -121,7 +121,7 @@ def _up_to_a_tensor(sources: Sources, source: Source, node: ast.expr, array: boo
             return [*edits, write(source, above, "{it}", it=node)]
         if isinstance(above, ast.Call) and node in above.args:
             renamed = _in_torch(source, above)
-            if renamed is None and (not array or is_torchs(source, above.func)):
+            if renamed is None and (not array or hasattr(builtins, key(above.func)) or is_torchs(source, above.func)):
                 return []
             edits += _function_in_torch(sources, source, above) if renamed is None else renamed
         elif not isinstance(above, ast.BinOp | ast.UnaryOp):
