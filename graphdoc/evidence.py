@@ -287,7 +287,7 @@ class Cut:
     place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
     a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
     ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions, ``nested`` one of lists,
-    ``mixed`` one of tensors and numbers.
+    ``mixed`` one of tensors and numbers. ``choices``: how many an ``argmax`` had along its axis, where it had one.
     """
 
     reason: str
@@ -304,6 +304,7 @@ class Cut:
     nested: bool = False
     mixed: bool = False
     element_dims: int = 0
+    choices: int = 0
 
 
 # Records of the run: its calls, optimizers and parameters, what was seen in it, whose code ran, how it ended.

@@ -154,7 +154,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
 def _measuring(mode: str, asked: bool, signs: list[Sign]) -> str:
     """The mode in which gradients are measured, of the optimizers too that signs speak of, whenever they step."""
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
-    measured = [s for s in signs if s.kind in _MEASURED]
+    kinds = (*_MEASURED, GRADIENTS_ASKED, *(["suspect-term"] if cuts else []))
+    measured = [s for s in signs if s.kind in kinds]
     numbers = sorted({n for s in measured for n in s.facts.get("optimizers", [s.optimizer]) if n >= 0})
     return f"probe:whatif{':all' if asked else ''}{cuts}{''.join(f':{n}' for n in numbers)}"
 
@@ -293,6 +294,8 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         add_later(evidence, second, not (ended.stopped or ended.timed_out))
+        if ended.timed_out and second.as_if is None:
+            second.extras["second_run"] = f"a second run has not come to all that it was to see: {_how(ended, limit)}"
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)

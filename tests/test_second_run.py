@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from told_in_forks import run
 
 from graphdoc.evidence import SO_FAR, THINNED, Evidence, Optimizer, Parameter, Sign, Stale, Tensor, Write
 from graphdoc.second_run import add_later, take_over
@@ -48,3 +51,53 @@ def test_what_later_steps_may_contradict_is_told_by_the_run_that_saw_them(whole:
     second.signs = [Sign("zero-derivative", facts={SO_FAR: True}), Sign("nonfinite"), Sign("gradients")]
     add_later(first, second, whole)
     assert [s.kind for s in second.signs] == [*["zero-derivative"] * whole, "gradients", "suspect-zero"]
+
+
+LATER_TERM = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+rows = torch.randn(32, 4)
+wanted = torch.tensor((rows[:, 0] > 0).long().tolist())
+seen = {}
+
+
+def steps(net, count, loss_of):
+    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+    for _ in range(count):
+        optimizer.zero_grad()
+        loss_of(net(rows)).backward()
+        optimizer.step()
+
+
+def noted(name, value):
+    seen[name] = value.detach()
+    return RETURNED
+
+
+coarse, fine = nn.Linear(4, 2), nn.Linear(4, 2)
+steps(coarse, 60, lambda out: F.cross_entropy(out, wanted))
+aim = coarse(rows).softmax(1).detach()
+steps(fine, 12, lambda out: F.cross_entropy(out, wanted) + noted("soft", F.mse_loss(out.softmax(1), aim)))
+"""
+
+
+@pytest.mark.parametrize(("returned", "told"), [("seen[name]", ["cut-by-detach"]), ("value", [])])
+def test_a_question_about_a_later_training_waits_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returned: str, told: list[str]
+) -> None:
+    """All that was to be measured of the first optimizer is known long before the second one steps."""
+    monkeypatch.setattr("graphdoc.probe.LEAVING", 0.0)
+    (tmp_path / "train.py").write_text(LATER_TERM.replace("RETURNED", returned))
+    assert [f.cause for f in run(tmp_path).report.diagnoses] == told
+
+
+def test_who_asks_for_all_gradients_is_told_of_those_of_each_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphdoc.probe.LEAVING", 0.0)
+    (tmp_path / "train.py").write_text(LATER_TERM.replace("RETURNED", "value"))
+    seen = run(tmp_path, mode="observe:check-gradients").evidence
+    assert {s.optimizer for s in seen.signs if s.kind == "gradients"} == {0, 1}

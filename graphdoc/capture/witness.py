@@ -494,7 +494,7 @@ class Witness:
             except Exception as e:
                 self.trouble(e)
         if self._asked():
-            evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True))
+            evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True, facts={"optimizers": self.journal.trained}))
 
     def _asked(self) -> bool:
         """Whether the user has asked for the gradients to be measured, and there are some: a second run does that, also

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, last_name, required
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, write
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each, is_method_call, keyword
-from graphdoc.source.paths import is_attribute, is_constant, is_read, key, same, sole_target, words
+from graphdoc.source.paths import is_attribute, is_constant, is_name, is_read, key, last_word, same, sole_target, words
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import name_for, stands_for
+from graphdoc.source.scopes import is_torchs, name_for, stands_for
 
 _WRAPPERS = words("float int Variable tensor as_tensor from_numpy asarray array Tensor FloatTensor stop_gradient")
 _METHODS = frozenset(
@@ -63,7 +64,7 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     joined = _made_of_elements(source, top)
     if joined is not None:
         return [*_stacked(source, joined), *kept]
-    rest = _up_to_a_tensor(source, top) or _of_numbers_alone(source, top)
+    rest = _up_to_a_tensor(sources, source, top, last_name(top) == "numpy") or _of_numbers_alone(source, top)
     return [write(source, top, "{core}", core=core), *rest, *kept]
 
 
@@ -110,24 +111,48 @@ def _of_numbers_alone(source: Source, node: ast.expr) -> list[Edit]:
     return [write(source, above, template, **given, **others, **named)]
 
 
-def _up_to_a_tensor(source: Source, node: ast.expr) -> list[Edit]:
+def _up_to_a_tensor(sources: Sources, source: Source, node: ast.expr, array: bool) -> list[Edit]:
     """What turns NumPy's functions around an array, up to the call that makes a tensor of it, into torch's; none where
-    it does not become one in the same expression, or torch has no such function."""
+    it does not become one in the same expression. What is given an ``array`` is not given a tensor by hope."""
     edits: list[Edit] = []
     above = source.parents.get(node)
     while isinstance(above, ast.expr):
         if isinstance(above, ast.Call) and above.args[:1] == [node] and last_name(above) in _MAKERS:
             return [*edits, write(source, above, "{it}", it=node)]
         if isinstance(above, ast.Call) and node in above.args:
-            name = last_name(above)
-            torch = name if name in _ELEMENTWISE else _REDUCTIONS.get(name)
-            if torch is None or not _is_numpy(source, above):
+            renamed = _in_torch(source, above)
+            if renamed is None and (not array or hasattr(builtins, key(above.func)) or is_torchs(source, above.func)):
                 return []
-            edits += _renamed(source, above, torch)
+            edits += _function_in_torch(sources, source, above) if renamed is None else renamed
         elif not isinstance(above, ast.BinOp | ast.UnaryOp):
             return []
         node, above = above, source.parents.get(above)
     return []
+
+
+def _in_torch(source: Source, node: ast.Call) -> list[Edit] | None:
+    """NumPy's function as torch's; None where it is none of NumPy's, or torch has none with the same arguments."""
+    name = last_name(node)
+    along = name in _RUNNING and len(node.args) + len(node.keywords) > 1
+    torch = name if name in _ELEMENTWISE or along else _REDUCTIONS.get(name)
+    return _renamed(source, node, torch) if torch is not None and _is_numpy(source, node) else None
+
+
+def _function_in_torch(sources: Sources, source: Source, node: ast.Call) -> list[Edit]:
+    """A function of the program's own that is called here alone, computing in torch what it computed by NumPy."""
+    own = next((d for d in source.tree.body if isinstance(d, ast.FunctionDef) and is_name(node.func, d.name)), None)
+    named = [last_word(n) for s in sources.values() for n in each(s.tree, ast.Name, ast.Attribute)]
+    if own is None or named.count(own.name) != 1:
+        raise CannotFix(f"`{ast.unparse(node.func)}` is given an array there, and does not take a tensor for sure")
+    edits: list[Edit] = []
+    for inner in each(own, ast.Call):
+        if is_method_call(inner, "copy"):
+            edits.append(write(source, inner.func, "{it}.clone", it=inner.func.value))
+        elif (renamed := _in_torch(source, inner)) is not None:
+            edits += renamed
+        elif key(inner.func) not in ("len", "range") and not is_method_call(inner, "sum", "mean", *_RUNNING):
+            raise CannotFix(f"`{own.name}` calls `{ast.unparse(inner.func)}`, which torch writes in another way")
+    return edits
 
 
 def _is_numpy(source: Source, node: ast.Call) -> bool:
@@ -204,6 +229,8 @@ _ELEMENTWISE = frozenset(
 
 _REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod"} | dict.fromkeys(("max", "amax"), "amax")
 _REDUCTIONS |= dict.fromkeys(("min", "amin"), "amin")
+_RUNNING = ("cumsum", "cumprod")
+"""Of both libraries where an axis is named."""
 _JOINS = {"stack": "stack", "vstack": "vstack", "hstack": "hstack", "concatenate": "cat", "concat": "cat"}
 
 

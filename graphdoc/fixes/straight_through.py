@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, call, expression, kind, last_name, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
 from graphdoc.source.expressions import operand_of
-from graphdoc.source.module import Source, is_method_call
+from graphdoc.source.module import Source, keyword
+from graphdoc.source.paths import is_constant
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name
 
@@ -18,10 +19,14 @@ _METHODS = {"gt": True, "ge": True, "greater": True, "lt": False, "le": False, "
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
-@kind("straight_through", call)
-def straight_through(source: Source, node: ast.Call, _: Args) -> list[Edit]:
-    """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``."""
+@kind("straight_through", expression)
+def straight_through(source: Source, node: ast.expr, _: Args) -> list[Edit]:
+    """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``. Past a yes or no
+    that is used as a number it is that of a sigmoid: ``soft = torch.sigmoid(x - t)`` in front, and ``(x > t).float()``
+    → ``(x > t).float() + (soft - soft.detach())``, which has the value of the decision to the bit."""
     name = last_name(node)
+    if isinstance(node, ast.Compare) or name in _METHODS:
+        return _past_decision(source, node)
     if name not in _FLAT:
         raise CannotFix(f"{name or 'what is called'} is no rounding that is written out")
     value = operand_of(source, node)
@@ -29,15 +34,32 @@ def straight_through(source: Source, node: ast.Call, _: Args) -> list[Edit]:
         raise CannotFix("what is rounded is not written in the call")
     if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)):
         return [write(source, node, "{x} + ({call} - {x}).detach()", x=value, call=node)]
-    owner = source.node_owner(node)
-    if not isinstance(owner, _SINGLE) or source.runs_apart(node, owner):
-        raise CannotFix("what is rounded has no name, and cannot be given one there")
+    owner = _around(source, node)
     held = fresh_name(source, "unrounded", "before_rounding")
     rounding = copied(source, node, [write(source, value, held)])
     return [
         *insert_before(source, owner, [written(source, f"{held} = {{value}}", value=value)]),
         write(source, node, f"{held} + ({{call}} - {held}).detach()", call=rounding),
     ]
+
+
+def _around(source: Source, node: ast.expr) -> ast.stmt:
+    """The statement in front of which a part of this can be computed."""
+    owner = source.node_owner(node)
+    if not isinstance(owner, _SINGLE) or source.runs_apart(node, owner):
+        raise CannotFix("a part of it has no name, and cannot be given one there")
+    return owner
+
+
+def _past_decision(source: Source, node: ast.expr) -> list[Edit]:
+    over, under = _sides(node)
+    top, owner = _as_number(source, node), _around(source, node)
+    if top is None:
+        raise CannotFix("the answer is not used as a number there")
+    held, torch = fresh_name(source, "soft", "soft_decision"), torch_name(source, node)
+    soft = written(source, f"{held} = {torch.text}.sigmoid({{over}} - {{under}})", over=over, under=under)
+    number = write(source, top, f"{{it}} + ({held} - {held}.detach())", it=top)
+    return [*torch.edits, *insert_before(source, owner, [soft]), number]
 
 
 @kind("soften_comparison", expression)
@@ -47,13 +69,7 @@ def soften_comparison(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     Args:
         width: the source of the distance over which it goes from no to yes.
     """
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-        raise CannotFix("one value is not compared with one other there")
-    over, under = node.left, node.comparators[0]
-    if isinstance(node.ops[0], ast.Lt | ast.LtE):
-        over, under = under, over
-    elif not isinstance(node.ops[0], ast.Gt | ast.GtE):
-        raise CannotFix("which of the two is to be larger is not asked there")
+    over, under = _sides(node)
     if _as_number(source, node, "mean", "sum") is None:
         raise CannotFix("the answer is not counted where it is made")
     torch = torch_name(source, node)
@@ -64,29 +80,46 @@ def soften_comparison(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     return [*torch.edits, write(source, node, f"{torch.text}.sigmoid({difference} / {{width}})", **parts)]
 
 
+def _sides(node: ast.expr) -> tuple[ast.expr, ast.expr]:
+    """What is asked to be larger, and what smaller: ``a > b``, ``b.lt(a)``, ``torch.ge(a, b)``."""
+    match node:
+        case ast.Compare(left=first, ops=[asked], comparators=[second]) if type(asked) in _ABOVE:
+            return (first, second) if _ABOVE[type(asked)] else (second, first)
+        case ast.Call(func=ast.Attribute(attr=name), args=[first, second]) if name in _METHODS:
+            return (first, second) if _METHODS[name] else (second, first)
+        case ast.Call(func=ast.Attribute(attr=name, value=first), args=[second]) if name in _METHODS:
+            return (first, second) if _METHODS[name] else (second, first)
+    raise CannotFix("it is not asked there which of two values is larger")
+
+
 @kind("probability_for_decision", expression)
-def probability_for_decision(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``."""
-    probability, above = _compared(node)
+def probability_for_decision(source: Source, node: ast.expr, args: Args) -> list[Edit]:
+    """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``, and of two
+    scores ``s.argmax(1, keepdim=True).float()`` → ``s.softmax(1).narrow(1, 1, 1)``.
+
+    Args:
+        given: what ``argmax`` is given: ``"scores"``, or ``"probabilities"``.
+    """
     top = _as_number(source, node)
     if top is None:
         raise CannotFix("the decision is not used as a number there")
+    if "given" in args:
+        scores = operand_of(source, node)
+        if scores is None or not isinstance(node, ast.Call):
+            raise CannotFix("what is decided between is not written in the call")
+        axis = keyword(node, "dim") or next(a for a in node.args if a is not scores)
+        shares = "{s}.softmax({axis})" if args["given"] == "scores" else "{s}"
+        second = ".narrow({axis}, 1, 1)" if is_constant(keyword(node, "keepdim"), True) else ".select({axis}, 1)"
+        return [write(source, top, shares + second, s=scores, axis=axis)]
+    probability, above = _compared(node)
     return [write(source, top, "{p}" if above else "1 - {p}", p=probability)]
 
 
 def _compared(node: ast.expr) -> tuple[ast.expr, bool]:
     """What is compared with a number between 0 and 1, and whether the answer is yes above it."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _ABOVE:
-        above = _ABOVE[type(node.ops[0])]
-        if _is_threshold(node.comparators[0]):
-            return node.left, above
-        if _is_threshold(node.left):
-            return node.comparators[0], not above
-    if is_method_call(node) and node.func.attr in _METHODS:
-        if len(node.args) == 1 and _is_threshold(node.args[0]):
-            return node.func.value, _METHODS[node.func.attr]
-        if len(node.args) == 2 and _is_threshold(node.args[1]):
-            return node.args[0], _METHODS[node.func.attr]
+    over, under = _sides(node)
+    if _is_threshold(under) or _is_threshold(over):
+        return (over, True) if _is_threshold(under) else (under, False)
     raise CannotFix("no probability is compared with a number there")
 
 

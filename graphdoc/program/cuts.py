@@ -234,13 +234,13 @@ def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
 # Whether a program detaches a term of its loss only now and then: while it warms up, or as an option says.
 
 
-def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
-    """Whether a condition decides that this cut is made, and not whether the term is there at all. One that asks if the
-    value is a tensor decides nothing: nothing else can be cut."""
-    cutting, adding = innermost_user(cut.stack), innermost_user(sign.other)
-    scope = bindings.scope_at(sources, cutting)
-    if cutting is None:
+def cut_by_choice(program: Program, cut: Cut) -> bool:
+    """Whether a condition decides that a term loses its graph by this cut, and not whether the term is there at all.
+    One that asks if the value is a tensor decides nothing: nothing else can be cut."""
+    sign, cutting = program.evidence.as_if, innermost_user(cut.stack)
+    if cutting is None or sign is None or sign.kind != "constant-term":
         return False
+    adding, scope = innermost_user(sign.other), bindings.scope_at(program.sources, cutting)
     choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting) and not _asks_for_a_tensor(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
     return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)

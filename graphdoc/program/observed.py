@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from graphdoc.evidence import (
+    Cut,
     Event,
     Evidence,
     Frame,
@@ -25,7 +26,7 @@ from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
 from graphdoc.program import exception
 from graphdoc.program.bad_values import Trouble, trouble_of
-from graphdoc.program.bindings import function_at, tree
+from graphdoc.program.bindings import expression_at, frame_of, function_at, source_at, tree
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.carried_names import carried
 from graphdoc.program.container_entries import kept_name, statements_at, user_frames
@@ -34,7 +35,7 @@ from graphdoc.program.optimizer_places import Owners, idle_optimizers
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
-from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
+from graphdoc.program.spans import Reached, driver_of, in_function, innermost, innermost_user, node_loop_of, reached
 from graphdoc.source.module import each
 from graphdoc.source.paths import called, covers, is_read, last_word, only, pairs, same, without_subscripts
 
@@ -193,6 +194,26 @@ def _surely_unused(journal: Journal, failing: Event | None, producer: Node | Non
     return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
 
 
+_CONVERSIONS = ("numpy", "tolist", "item")
+_TURNED: dict[type[ast.cmpop], str] = {ast.Gt: "gt", ast.Lt: "lt", ast.GtE: "ge", ast.LtE: "le"}
+
+
+def _as_written(sources: SourceTexts, cut: Cut) -> Cut:
+    """The cut as what it is made for: ``x.detach().cpu().numpy()`` takes the numbers of ``x``, and nothing else has the
+    detached tensor. And the operator of the source: of ``x > parameter`` Python calls the ``<`` of the parameter."""
+    at = innermost(cut.stack)
+    node = expression_at(sources, at) if cut.reason in ("detach", "nondifferentiable") else None
+    if isinstance(node, ast.Compare) and cut.op.strip("_") in _TURNED.values():
+        return replace(cut, op=_TURNED.get(type(node.ops[0]), cut.op))
+    call = source_at(sources, at).node_method_of(node) if node is not None else None
+    if call is not None and call.func.attr == "cpu":
+        call = source_at(sources, at).node_method_of(call)
+    if at is None or call is None or cut.reason != "detach" or call.func.attr not in _CONVERSIONS:
+        return cut
+    stack = [frame_of(sources, at.file, call, at.function) if f is at else f for f in cut.stack]
+    return replace(cut, reason="conversion", op=call.func.attr, stack=stack)
+
+
 # The observed program: one object for a run, of which every question is asked and by which each is answered once.
 
 
@@ -203,7 +224,7 @@ class Program:
         self.evidence, self.sources = evidence, evidence.sources
         self.nodes = evidence.nodes
         """The nodes of the failing graph that matter."""
-        self.cuts = evidence.cuts
+        self.cuts = [_as_written(self.sources, cut) for cut in evidence.cuts]
         """Where chains of gradients end."""
         self.signs = evidence.signs
         """What was seen without an error."""

@@ -127,7 +127,10 @@ def story(
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
     told = [c for c in alike(program.cuts, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label))
+    marks = (
+        (c.stack, label.replace(as_called(cut.op), as_called(c.op))) for c in (_in_text(told) if cut.certain else told)
+    )
+    ends = _one_a_line(s for stack, ended in marks for s in span_of("cause", stack, ended))
     before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}")
     both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
     return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from observed import run, script
 
 from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import Dying
+from graphdoc.capture.whatif.measure import _jumps
 from graphdoc.capture.whatif.questions import LeftOut
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import GRADIENTS, RECOMPUTED, Evidence
@@ -553,3 +555,27 @@ def test_a_shift_that_both_sides_have_is_not_lost(apart: float, position: int) -
     loss.backward()
     assert first.bias.grad is not None and not first.bias.grad.any()
     assert [e.get("equal") for e in watch.told()["ends"]] == ([] if apart else [True])
+
+
+ONE = 1e-7
+"""The rounding of a loss near one."""
+
+
+@pytest.mark.parametrize(
+    ("loss", "jumps"),
+    [
+        pytest.param(lambda h: 1e-4 * h, False, id="a-slope-that-little-steps-round-away"),
+        pytest.param(lambda h: 1e-4 * h + 1e-2 * h * h, False, id="curved"),
+        pytest.param(lambda h: 1e-3 * min(h, 0.3), False, id="bounded"),
+        pytest.param(lambda h: 1e-3 * (h >= 1e-2), True, id="flat-up-to-a-jump"),
+        pytest.param(lambda h: 1e-4, True, id="jumps-at-once"),
+        pytest.param(lambda h: 1e-4 * (h >= 1.0), True, id="a-whole-number"),
+        pytest.param(lambda h: 0.0, False, id="flat"),
+    ],
+)
+def test_what_little_steps_round_away_is_no_jump(loss: Callable[[float], float], jumps: bool) -> None:
+    def seen(step: float) -> list[tuple[float, float, float]]:
+        slope = round(loss(step) / ONE) * ONE / step
+        return [(slope, ONE / step, slope)]
+
+    assert _jumps({step: seen(step) for step in (1e-2, 3e-3, 1e-3, 3e-2, 1e-1, 1.0)}, 0) == jumps

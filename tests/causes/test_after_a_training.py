@@ -48,7 +48,6 @@ EACH = 5
 """Of so many examples one is run: the others differ from it in what no earlier training touches."""
 LOST = {
     "parameters-never-reached-loss-inside-a-trainer": "a note only: all calls are asked who steps that",
-    "cut-by-detach-term-computed-with-numpy": "not told; why is open",
     "frozen-parameters-trainer-freezes-what-it-is-given": "weak: what is frozen after a training may be meant so",
     "result-left-out-regulariser-in-a-sum-that-is-logged": "told only where the signs of both runs are joined",
     "result-left-out-penalty-added-after-backward": "told only where the signs of both runs are joined",

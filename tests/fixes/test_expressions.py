@@ -8,7 +8,13 @@ from marked import fixed
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import traits_of
 
+NP = "import numpy as np\nimport torch\n"
+RISE = "def rise(a):\n    return np.sort(a)\n"
 REFUSED = [
+    ("drop_call", NP + "x = torch.tensor(np.median(«y.numpy()», 0))\n", {}, "`np.median` is given an array"),
+    ("drop_call", NP + "x = a.rise(«y.detach().cpu().numpy()»)\n", {}, "`a.rise` is given an array"),
+    ("drop_call", NP + RISE + "x = torch.from_numpy(rise(«y.numpy()»))\n", {}, "`rise` calls `np.sort`"),
+    ("drop_call", NP + RISE + "print(rise(z))\nx = torch.tensor(rise(«y.numpy()»))\n", {}, "`rise` is given an array"),
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
     ("drop_call", "x = z[:, : «n.item()»]\n", {}, "a whole number, or an index"),
     ("drop_call", "n = int(«y.item()»)\n", {}, "a whole number, or an index"),
@@ -35,6 +41,9 @@ REFUSED = [
     ),
     ("rewrite", "y = «x.detach()»\n", {"pairs": [["{it}", "x = {it}"]]}, "in another way"),
     ("probability_for_decision", "y = x[«p > 0.5»]\n", {}, "not used as a number"),
+    ("probability_for_decision", "y = x[«s.argmax(1)»]\n", {"given": "scores"}, "not used as a number"),
+    ("straight_through", "y = [(«a > b»).float() for a in c]\n", {}, "has no name"),
+    ("straight_through", "y = («a == b»).float()\n", {}, "which of two"),
     ("probability_for_decision", "y = («p > 3»).float()\n", {}, "no probability"),
     ("probability_for_decision", "y = («p > q»).float()\n", {}, "no probability"),
     ("call_directly", "h = «lean(block, x)»\n", {}, "not written in the call"),
@@ -87,6 +96,8 @@ FIXED = [
     ),
     ("drop_call", "x = «y.detach().cpu().numpy()».sum()\n", {}, "x = y.sum()\n"),
     ("drop_call", "x = «y.detach()».cpu().numpy()\n", {}, "x = y\n"),
+    ("drop_call", "x = max(«y.numpy()»)\n", {}, "x = max(y)\n"),
+    ("drop_call", "x = rise(«y.tolist()»)\n", {}, "x = rise(y)\n"),
     ("drop_call", "x = «float(a + b)» * 2\n", {}, "x = (a + b) * 2\n"),
     ("drop_call", "x = «float(a + b)»\n", {}, "x = a + b\n"),
     ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
@@ -110,9 +121,11 @@ FIXED = [
     ),
     (
         "drop_call",
-        "import numpy as np\nx = torch.tensor(np.median(«y.numpy()», 0))\n",
+        NP + "def rise(a):\n    b = np.cumsum(a, axis=0).copy()\n    b[1:] -= b[:-1].mean()\n    return b\n"
+        "x = torch.from_numpy(rise(«y.detach().numpy()»))\n",
         {},
-        "import numpy as np\nx = torch.tensor(np.median(y, 0))\n",
+        NP + "def rise(a):\n    b = torch.cumsum(a, axis=0).clone()\n    b[1:] -= b[:-1].mean()\n    return b\n"
+        "x = rise(y)\n",
     ),
     ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
     ("drop_call", "loss = f(x)\nloss = «Variable(loss, requires_grad=True)»\n", {}, "loss = f(x)\n"),
@@ -208,6 +221,24 @@ FIXED = [
         "def b(c, g):\n    return g, (-(x.t() @ g) / len(g) * c.mask).t()\n",
     ),
     ("call_directly", "h = «cp.checkpoint(self.block, x, y=2)»\n", {}, "h = self.block(x, y=2)\n"),
+    (
+        "probability_for_decision",
+        "y = 1 - «torch.argmax(s, -1)».float()\n",
+        {"given": "scores"},
+        "y = 1 - s.softmax(-1).select(-1, 1)\n",
+    ),
+    (
+        "probability_for_decision",
+        "y = f(«p.argmax(dim=1, keepdim=True)».to(z))\n",
+        {"given": "probabilities"},
+        "y = f(p.narrow(1, 1, 1))\n",
+    ),
+    (
+        "straight_through",
+        "import torch\ny = x * («self.level <= x»)\n",
+        {},
+        "import torch\nsoft = torch.sigmoid(x - self.level)\ny = x * ((self.level <= x) + (soft - soft.detach()))\n",
+    ),
     ("probability_for_decision", "n = («p < 0.5»).float().sum()\n", {}, "n = (1 - p).sum()\n"),
     ("probability_for_decision", "n = «torch.ge(f(p), 0.3)» * y\n", {}, "n = f(p) * y\n"),
     ("probability_for_decision", "n = y * («0.5 >= p»)\n", {}, "n = y * (1 - p)\n"),

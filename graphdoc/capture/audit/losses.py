@@ -403,7 +403,10 @@ class Losses(Watch):
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
-        stepped = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps > LATER]
+        stepped = self._audit.journal.trained
+        for sign in suspects:
+            if sign.kind == "suspect-term":  # the loss may be that of any of them
+                sign.facts["optimizers"] = stepped
         if self.watch is None and stepped and (with_own_backward(self._audit) or with_backward(self._audit.torch)):
             facts = {"sources": users_files(), "optimizers": stepped}
             suspects.append(Sign("suspect-function", weak=True, facts=facts))

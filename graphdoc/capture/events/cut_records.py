@@ -237,6 +237,7 @@ class Record:
     nested: bool = False
     mixed: bool = False
     element_dims: int = 0
+    choices: int = 0  # of an ``argmax``: along its axis
     loose: bool = False
     numbers: bool = False
     written: str = ""  # what made the alias without a graph through which this is written

@@ -76,6 +76,8 @@ MOST_BORN = 400
 """Parameters made behind an optimizer that are remembered."""
 MOST_OPTIMIZERS = 200
 """Optimizers after which those that have ended are forgotten."""
+TRAINED, MOST_TRAINED = 4, 8
+"""Steps above which an optimizer has trained something, and how many such a second run waits for."""
 BATCH = 128
 """Events that wait until their places are worked out."""
 DEPTH = 8
@@ -387,6 +389,11 @@ class Journal:
         """Whether another optimizer that has stepped holds all that this one does."""
         mine = set(seen.parameters)
         return any(o is not seen and o.steps and mine <= {*o.parameters} for o in self.optimizers.values())
+
+    @property
+    def trained(self) -> list[int]:
+        """The numbers of the first optimizers that have trained something."""
+        return [seen.id for seen in self.optimizers.values() if seen.steps > TRAINED][:MOST_TRAINED]
 
     def live(self) -> list[tuple[Seen, Any]]:
         """The optimizers that have done anything and still live."""

@@ -299,6 +299,9 @@ class CutRecorder(TorchFunctionMode):
             record.mixed = any(isinstance(v, int | float) for v in islice(args[0], MOST_INSIDE))
             within = (t for t in flat(flat(args[:1])) if isinstance(t, torch.Tensor))
             record.element_dims = max((t.dim() for t in within), default=0)
+        axis = kwargs.get("dim", args[1] if name == "argmax" and len(args) > 1 else None)
+        if name == "argmax" and isinstance(axis, int):
+            record.choices = args[0].shape[axis]
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.origins:

@@ -197,7 +197,7 @@ class CutWatch(CutRecorder):
             if at is not None:
                 cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
         cut.listed, cut.nested, cut.mixed = record.listed, record.nested, record.mixed
-        cut.element_dims = record.element_dims
+        cut.element_dims, cut.choices = record.element_dims, record.choices
         cut.grad_mode = record.enabled and not record.recording
         if record.switch is not None:
             called = "" if is_users(record.switch) else _called_by_one(record)

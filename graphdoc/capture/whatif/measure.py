@@ -177,13 +177,13 @@ class _Look:
             answer = Answer(sorted(chosen), NOISE, file=call["file"], line=call["line"])
             self._told.answers.append(answer)
             steady = _steady(slopes, i)
-            clear = [s[i][0] for s in slopes if _clear(s, i)]
+            clear = [s[i][0] for _, s in sorted(by_step.items()) if _clear(s, i)]
             # A gradient that is there after each little move is that of the loss: it is zero where the loss turns.
             if all(s is not None and abs(s[i][2] - s[i][0]) > s[i][1] for s in slopes):
                 answer.answer = AGREES
             elif clear and _widest(by_step, i) > CLEAR * _widest(least, i):
-                answer.slope = clear[-1] if steady is None else steady
-                answer.jumps = steady is None or any(s is not None and s[i][0] == 0.0 for s in slopes)
+                answer.slope = clear[0] if steady is None else steady
+                answer.jumps = _jumps(by_step, i)
                 answer.answer = ZEROS if chosen & known else MISSING
             elif all(s is not None and s[i][0] == 0.0 for s in slopes):
                 answer.answer = INDEPENDENT
@@ -353,6 +353,17 @@ def _alike(slope: float, other: float, rounding: float) -> bool:
 def _clear(slopes: Any, call: int) -> bool:
     """Whether a loss has moved clear of rounding; what is rounded to whole steps moves unevenly."""
     return slopes is not None and abs(slopes[call][0]) > CLEAR * slopes[call][1]
+
+
+def _jumps(by_step: dict[float, Any], call: int) -> bool:
+    """Whether a loss moves in steps. Below the smallest move that shows, it stays where a slope would show too; or the
+    smallest of all moves it nearly as far as the next one. What is curved, or rounded away, does neither."""
+    known = [s[call][:2] for _, s in sorted(by_step.items()) if s is not None]
+    first = next((n for n, (slope, rounding) in enumerate(known) if abs(slope) > CLEAR * rounding), 0)
+    slope = known[first][0]
+    if first:
+        return any(abs(other - slope) > 0.5 * abs(slope) + CLEAR * rounding for other, rounding in known[:first])
+    return any(abs(slope) > 2 * abs(other) for other, _ in known[1:2])
 
 
 def _widest(by_step: dict[float, Any], call: int) -> float:

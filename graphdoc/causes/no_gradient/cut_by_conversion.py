@@ -9,7 +9,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
-from graphdoc.program.cuts import copied_beside
+from graphdoc.program.cuts import copied_beside, cut_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
@@ -87,6 +87,8 @@ def recognise(program: Program) -> Finding | None:
     if program.field("type", "float-has-no-backward") == "float":
         return _float_loss(program)
     cut = missing_graph.find_cut(program, "conversion")
+    if cut is not None and cut_by_choice(program, cut):
+        return None
     return _told(program, cut) if cut is not None else missing_graph.unseen(program, 0.3, PAGE.title, _UNSEEN)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Sign
+from graphdoc.evidence import Cut
 from graphdoc.finding import Finding, Remedy, edit_at
-from graphdoc.program.cuts import detached_by_choice, handed_on_together
+from graphdoc.program.cuts import cut_by_choice, handed_on_together
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost
 from graphdoc.remedies.recording import open_at_cut, open_at_others
@@ -86,18 +86,12 @@ def recognise(program: Program) -> Finding | None:
     cut = missing_graph.find_cut(program, "detach")
     if cut is None:
         return missing_graph.unseen(program, 0.26, PAGE.title, _UNSEEN)
-    term = program.evidence.as_if if _of_a_term(program.evidence.as_if) else None
-    if term is not None and detached_by_choice(program.sources, cut, term):
-        return None
-    return _told(program, cut)
-
-
-def _of_a_term(sign: Sign | None) -> bool:
-    return sign is not None and sign.kind == "constant-term"
+    return _told(program, cut) if not cut_by_choice(program, cut) else None
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
+    sign = program.evidence.as_if
+    whole = sign is not None and sign.kind == "constant-term"  # every term that was detached, or the rest trains nobody
     cuts = missing_graph.alike(program.cuts, cut) if whole else [cut, *missing_graph.of_other_terms(program, cut)]
     beside = [*missing_graph.of_other_parameters(program, cut), *handed_on_together(program, cut)]
     cuts += [c for c in beside if not any(c is known for known in cuts)]

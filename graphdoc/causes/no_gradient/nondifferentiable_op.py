@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Node
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost, innermost_user, place, span_of
-from graphdoc.remedies.fix_places import applies, to_finish
+from graphdoc.remedies.fix_places import applies, left_open, to_finish
 from graphdoc.remedies.gradients import draw_remedies, is_scored
 from graphdoc.story.gradients import zero_derivative
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
@@ -59,8 +59,9 @@ loss.backward()""",
 Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
 `Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
 log-probability as a weight. Both are tried, and what then receives gradients is told. A rounding may be sent past,
-straight through. Where a probability is compared with a threshold, the patch takes the probability itself. Another
-comparison that is counted may go over smoothly: how smoothly is a placeholder in its patch.
+straight through. Where a probability is compared with a threshold, or `argmax` decides between two, the patch takes the
+probability itself. Another comparison that is used as a number may keep its value and send the gradient of a sigmoid
+past it, or go over smoothly: how smoothly is a placeholder in its patch.
 
 | written | differentiable stand-in |
 |---|---|
@@ -199,7 +200,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     remedies = draw_remedies(program, cut) or _by_probability(program, cut)
     if frame is not None and not remedies:
         remedies = (
-            *(r for r in _softened(frame) if applies(program.sources, r)),
+            *(r for r in (*_past(frame), *_softened(frame)) if applies(program.sources, r)),
             Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
         )
     return Finding(
@@ -210,6 +211,13 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         facts_of(program.cuts, cut),
         remedies,
     )
+
+
+def _past(frame: Frame) -> tuple[Remedy, ...]:
+    title = "keep the yes or no, and send the gradient of a sigmoid past it"
+    note = "The value stays. The gradient is that of a sigmoid, which goes over within a distance of about one."
+    remedies = remedy_at(frame, "straight_through", title, "unsafe", note)
+    return tuple(left_open(r, "another function may be the one to take the gradient of") for r in remedies)
 
 
 def _softened(frame: Frame) -> tuple[Remedy, ...]:
@@ -227,13 +235,15 @@ _PROBABILITIES = ("SigmoidBackward0", "SoftmaxBackward0")
 
 
 def _by_probability(program: Program, cut: Cut) -> tuple[Remedy, ...]:
-    """The probability in the place of the decision, where one was compared with a threshold."""
+    """The probability in the place of the decision, where one was compared with a threshold, or of two scores."""
     frame = innermost(cut.stack)
-    if frame is None or cut.before_op not in _PROBABILITIES or not cut.certain:
+    known = cut.before_op in _PROBABILITIES
+    if frame is None or not cut.certain or not (known or cut.choices == 2):
         return ()
+    given = {"given": "probabilities" if known else "scores"} if cut.choices == 2 else {}
     title, note = "use the probability instead of the decision", "The loss is a soft one then: its gradient passes."
     decided = "whether the term is to have the decision's value, is for you to say" if program.evidence.as_if else ""
-    remedy = Remedy("probability_for_decision", title, "unsafe", note, {"place": place(frame)}, decided)
+    remedy = Remedy("probability_for_decision", title, "unsafe", note, {"place": place(frame), **given}, decided)
     return (remedy,) if applies(program.sources, remedy) else ()
 
 

@@ -151,7 +151,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     if inner is not None and outer is not None and inner.extent != outer.extent:
         title = f"detach `{code_at(program.sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
-        remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
+        args = {"place": place(inner), "constant": True}  # as it is written, no gradient comes through both
+        remedies.append(Remedy("detach_expression", title, "unsafe", note, args))
     spans = (
         *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
         *span_of("related", sign.other, _sends(sign, whose)),
