@@ -135,7 +135,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-_AT_ZERO = [["{rest} != 0", "{rest} == 0"], ["{rest}", "{rest} == 0"]]
+_AT_ZERO = [[f"{{rest}}{unequal}", "{rest} == 0"] for unequal in (" != 0", " > 0", "")]
 
 
 def _never_due(program: Program, sign: Sign, waiting: Frame) -> NeverMet | None:
