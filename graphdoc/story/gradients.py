@@ -253,15 +253,11 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
             because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
             "by the other terms alone",
         )
-    return Finding(
-        *Proof.STEPS.at(0.93),
-        f"`{code}` stops every gradient: {whose} only receive zeros",
-        why,
-        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}")),
-        remedies=_let_through(sign, code, whose),
-        because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
-        f"{exactly}",
-    )
+    title = f"`{code}` stops every gradient: {whose} only receive zeros"
+    spans = (*cause, *span_of("related", sign.other, f"sends zeros to {whose}"))
+    because = f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
+    because += f"{exactly}"
+    return Finding(*Proof.STEPS.at(0.93), title, why, spans, remedies=_let_through(sign, code, whose), because=because)
 
 
 def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
@@ -363,17 +359,15 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         span("related", scale, "all that reaches them comes through this"),
         *span_of("related", sign.other, f"sends the gradient of the scale to {whose}"),
     )
-    return Finding(
-        *Proof.NODE.at(0.93, zeros >= MOSTLY),
-        f"`{code}` stops the gradient of each element of {whose}",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
-        "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
-        "the rounding: `x + (torch.round(x) - x).detach()`.",
-        tuple(spans),
-        remedies=_let_through(sign, code, whose),
-        because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
-        + share,
+    title = f"`{code}` stops the gradient of each element of {whose}"
+    text = "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
+    text += "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient "
+    text += "past the rounding: `x + (torch.round(x) - x).detach()`."
+    remedies = _let_through(sign, code, whose)
+    because = (
+        f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`" + share
     )
+    return Finding(*Proof.NODE.at(0.93, zeros >= MOSTLY), title, text, tuple(spans), remedies=remedies, because=because)
 
 
 def _is_draw(sign: Sign) -> bool:

@@ -82,15 +82,13 @@ def _written(sources: SourceTexts, packages: list[Package], found: Overwrite, fi
     package = wrote.package
     whose = package.told if saved.package is package else f"{package.told} (saved by {saved.package.told})"
     within = f"below the call at {where(wrote.caller)}" if wrote.caller is not None else "in one call"
-    return replace(
-        finding,
-        title=f"{package.told} overwrites a tensor that its own backward needs",
-        explanation=f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
-        f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
-        f"the caller does with the result lies between the two.{_advice(sources, wrote)}",
-        remedies=(*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
-        because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
-    )
+    title = f"{package.told} overwrites a tensor that its own backward needs"
+    text = f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at {saved.place} "
+    text += f"had saved it for backward; both happen {within}. The fault is the package's: nothing that the caller "
+    text += f"does with the result lies between the two.{_advice(sources, wrote)}"
+    remedies = (*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place"))
+    because = f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}"
+    return replace(finding, title=title, explanation=text, remedies=remedies, because=because)
 
 
 def _writer(found: Overwrite | None) -> Writer | None:
@@ -109,14 +107,8 @@ def _switched_off(sources: SourceTexts, deed: Deed) -> list[Remedy]:
     switch = switch_of(sources, deed)
     if switch is None:
         return []
-    return [
-        Remedy(
-            "leave_out",
-            f"Do without {turned_on(sources, switch)}, if the program can",
-            "display",
-            f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place}).",
-        )
-    ]
+    note = f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place})."
+    return [Remedy("leave_out", f"Do without {turned_on(sources, switch)}, if the program can", "display", note)]
 
 
 def _function(program: Program, finding: Finding) -> Finding:
@@ -129,13 +121,10 @@ def _function(program: Program, finding: Finding) -> Finding:
     calls = (
         [] if deed.caller is None else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is")]
     )
-    return replace(
-        finding,
-        explanation=f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault "
-        "is the package's.",
-        spans=(*calls, *finding.spans),
-        remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
-    )
+    text = f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault is the "
+    text += "package's."
+    remedies = (*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward"))
+    return replace(finding, explanation=text, spans=(*calls, *finding.spans), remedies=remedies)
 
 
 def _inside_a_function(trouble: Trouble | None, finding: Finding) -> Finding:
@@ -149,15 +138,13 @@ def _inside_a_function(trouble: Trouble | None, finding: Finding) -> Finding:
     label = f"{deed.package.told}, called here, computes it"
     spans = [replace(s, label=label) if s.role == "cause" and is_at(caller, s) else s for s in finding.spans]
     finding = replace(finding, spans=tuple(spans))
-    return replace(
-        _beside(finding, [deed_span("related", deed, "computed here")]),
-        explanation=f"{finding.explanation} It is computed at {deed.place} of {deed.package.told}.",
-        remedies=(
-            *(r for r in finding.remedies if not names_place(r.args, caller, exact=True)),
-            *(_other_input(deed, s) for s in finding.spans if s.role == "created"),
-            *_newer(deed, f"{deed.place} is not finite, or has no finite gradient, at this input"),
-        ),
+    text = f"{finding.explanation} It is computed at {deed.place} of {deed.package.told}."
+    remedies = (
+        *(r for r in finding.remedies if not names_place(r.args, caller, exact=True)),
+        *(_other_input(deed, s) for s in finding.spans if s.role == "created"),
+        *_newer(deed, f"{deed.place} is not finite, or has no finite gradient, at this input"),
     )
+    return replace(_beside(finding, [deed_span("related", deed, "computed here")]), explanation=text, remedies=remedies)
 
 
 def _other_input(deed: Deed, made: Span) -> Remedy:
@@ -168,14 +155,9 @@ def _other_input(deed: Deed, made: Span) -> Remedy:
 def _newer(deed: Deed, what: str) -> list[Remedy]:
     package = deed.package
     version = f"{package.name} later than {package.version}" if package.version else package.name
-    return [
-        Remedy(
-            "newer_package",
-            f"Look for a version of {version} that has it mended, else report it: {what}",
-            "display",
-            "No change of the installed files: the next installation would take it back.",
-        )
-    ]
+    title = f"Look for a version of {version} that has it mended, else report it: {what}"
+    note = "No change of the installed files: the next installation would take it back."
+    return [Remedy("newer_package", title, "display", note)]
 
 
 def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[Remedy]:
@@ -421,12 +403,9 @@ def _covered(program: Program, finding: Finding) -> Finding:
     named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""
     label = "this backward ends at the loss itself: no parameter receives a gradient"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
-    return replace(
-        finding,
-        title=f"{_UNREACHED}, because {_lowered(finding.title).removesuffix(f', so {_UNREACHED}')}"[:160],
-        spans=(*spans, *hidden),
-        because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
-    )
+    title = f"{_UNREACHED}, because {_lowered(finding.title).removesuffix(f', so {_UNREACHED}')}"[:160]
+    because = f"the loss was made to require gradients, and what it was computed from is cut off{named}"
+    return replace(finding, title=title, spans=(*spans, *hidden), because=because)
 
 
 def _lowered(text: str) -> str:

@@ -483,15 +483,10 @@ def _let_go(sources: SourceTexts, found: learning.KeptFrozen, freezing: list[lea
     for f in freezing:
         behind = learning.released_behind(sources, f, found.between)
         if behind is not None:
-            out.append(
-                Remedy(
-                    "add_statement",
-                    f"let {folded(found.names)} require gradients again after {where(behind)}",
-                    "unsafe",
-                    f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own.",
-                    {"place": place(behind), "statement": f.opposite},
-                )
-            )
+            title = f"let {folded(found.names)} require gradients again after {where(behind)}"
+            note = f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own."
+            args = {"place": place(behind), "statement": f.opposite}
+            out.append(Remedy("add_statement", title, "unsafe", note, args))
     return tuple(out[:2])
 
 

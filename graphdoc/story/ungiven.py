@@ -182,14 +182,8 @@ def nothing_left(
         *more,
     )
     fix = f"keep a list in `{found.name}`, not an iterator"
-    return Finding(
-        *Proof.SOURCE.at(0.93),
-        title,
-        _WHY,
-        tuple(spans),
-        remedies=remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST),
-        because=because,
-    )
+    remedies = remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST)
+    return Finding(*Proof.SOURCE.at(0.93), title, _WHY, tuple(spans), remedies=remedies, because=because)
 
 
 # Telling parameters that are unfrozen when their optimizer has been made without them.

@@ -38,18 +38,16 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
         None,
     )
     value = f"`{ast.unparse(detached)}`" if detached is not None else "what is detached here"
-    return Finding(
-        *likely(0.9),
-        f"no gradient reaches {whose}: only the detached value is in the loss",
-        f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
-        f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
-        (
-            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
-            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
-        ),
-        because=f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has "
-        "reached and nothing else has changed",
+    title = f"no gradient reaches {whose}: only the detached value is in the loss"
+    text = f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
+    text += f"does not train what {value} was made of: such a term has to be computed from {value} itself."
+    spans = (
+        *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
+        *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
     )
+    because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
+    because += "else has changed"
+    return Finding(*likely(0.9), title, text, spans, because=because)
 
 
 # Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.
@@ -322,13 +320,8 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
     ]
     names = listing([f"`{attribute}`" for attribute, _, _ in found])
     note = f"`{owner}.parameters()` then finds them"
-    remedy = Remedy(
-        "several",
-        "register each of them",
-        "unsafe",
-        note,
-        {"edits": [{"kind": "module_list", "args": a} for a in args]},
-    )
+    title = "register each of them"
+    remedy = Remedy("several", title, "unsafe", note, {"edits": [{"kind": "module_list", "args": a} for a in args]})
     if len(args) == 1:
         group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
         remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])

@@ -149,17 +149,12 @@ _GRAD = (
 
 def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Confidence, text: str) -> Finding:
     frames = calls or [f for f in [raised_at(run.raised)] if f]
-    return Finding(
-        strength,
-        confidence,
-        _title(run.sources, calls, text),
-        text,
-        (
-            *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
-            *raised_span(run.raised, "noticed here"),
-        ),
-        remedies=_remedies(run.sources, frames if calls else []),
+    title = _title(run.sources, calls, text)
+    spans = (
+        *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
+        *raised_span(run.raised, "noticed here"),
     )
+    return Finding(strength, confidence, title, text, spans, remedies=_remedies(run.sources, frames if calls else []))
 
 
 def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
@@ -173,12 +168,8 @@ def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
 def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
     call = bindings.call_at(sources, calls[0]) if calls else None
     named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
+    title = "Use the non-reentrant checkpoint"
+    note = "The same values, and the gradients that a call without checkpoint gives."
     return remedy_at(
-        calls[0] if named else None,
-        "set_keyword",
-        "Use the non-reentrant checkpoint",
-        "safe",
-        "The same values, and the gradients that a call without checkpoint gives.",
-        name="use_reentrant",
-        value="False",
+        calls[0] if named else None, "set_keyword", title, "safe", note, name="use_reentrant", value="False"
     )

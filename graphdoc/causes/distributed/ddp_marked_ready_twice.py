@@ -104,12 +104,6 @@ def _outside(sources: SourceTexts) -> list[Frame]:
 
 
 def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:
-    return remedy_at(
-        only(checkpoints),
-        "set_keyword",
-        "Use the non-reentrant checkpoint",
-        "safe",
-        "The gradients are the same; they are computed in one backward pass.",
-        name="use_reentrant",
-        value="False",
-    )
+    title = "Use the non-reentrant checkpoint"
+    note = "The gradients are the same; they are computed in one backward pass."
+    return remedy_at(only(checkpoints), "set_keyword", title, "safe", note, name="use_reentrant", value="False")

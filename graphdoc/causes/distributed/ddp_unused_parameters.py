@@ -210,12 +210,6 @@ def _which(idle: list[str], raised: Raised | None) -> tuple[str, ...]:
 
 
 def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
-    return remedy_at(
-        only(wraps),
-        "set_keyword",
-        "Let DistributedDataParallel look for unused parameters",
-        "safe",
-        "Idle parameters are reported ready at once; the gradients of all others are averaged as before.",
-        name="find_unused_parameters",
-        value="True",
-    )
+    title = "Let DistributedDataParallel look for unused parameters"
+    note = "Idle parameters are reported ready at once; the gradients of all others are averaged as before."
+    return remedy_at(only(wraps), "set_keyword", title, "safe", note, name="find_unused_parameters", value="True")

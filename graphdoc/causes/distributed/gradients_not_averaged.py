@@ -126,14 +126,12 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
         unheard, lists = "runs parameters that have lost the wrapper's hooks", "was made for another dtype or device"
     title = "make the DistributedDataParallel after the last change of its module"
     note = "First move, convert and extend the module; then wrap it, and make the optimizer."
+    text = f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient."
     return Finding(
         *Proof.COLLECTIVES.at(0.95, not sign.facts.get("collectives")),
         f"DDP does not average {names or 'new parameters'}, {made} after it",
-        f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient.",
-        (
-            span("cause", frame, unheard),
-            *span_of("related", sign.other, "fills their `.grad` on this rank alone"),
-        ),
+        text,
+        (span("cause", frame, unheard), *span_of("related", sign.other, "fills their `.grad` on this rank alone")),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}",
     )

@@ -86,15 +86,13 @@ def _two_kinds(program: Program) -> str:
 def _clipped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
     note = "Clipping each kind by itself works too, but bounds two norms instead of one."
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
-        "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
-        "mesh.",
-        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
-        remedies=(Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),),
-        because="only a part of these parameters is sharded, or they lie on two meshes",
-    )
+    title = f"`clip_grad_norm_` got gradients of two kinds: {kinds}"
+    text = "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on "
+    text += "their mesh."
+    spans = (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources))
+    remedies = (Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),)
+    because = "only a part of these parameters is sharded, or they lie on two meshes"
+    return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _stepped(program: Program, frame: Frame) -> Finding:
@@ -135,19 +133,16 @@ def _past_forward(program: Program) -> Finding | None:
             made = f'torch.distributed.fsdp.register_fsdp_forward_method({module}, "{method}")'
             title = f"register `{method}` with FSDP2"
             remedies = remedy_at(wrap, "add_statement", title, "safe", note, statement=made)
-        return Finding(
-            *Proof.RAISED.at(0.95),
-            f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
-            f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
-            "shards, and an operation got one beside a plain tensor.",
-            (
-                span("cause", frame, f"runs `{method}`, and no hook of FSDP2"),
-                span("related", wrap, f"`{module}` is sharded here"),
-                *program.raised_span("gets a shard beside a plain tensor"),
-            ),
-            remedies=remedies,
-            because=f"`{module}` itself was not called, so no hook had gathered its parameters",
+        title = f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters"
+        text = f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
+        text += "shards, and an operation got one beside a plain tensor."
+        spans = (
+            span("cause", frame, f"runs `{method}`, and no hook of FSDP2"),
+            span("related", wrap, f"`{module}` is sharded here"),
+            *program.raised_span("gets a shard beside a plain tensor"),
         )
+        because = f"`{module}` itself was not called, so no hook had gathered its parameters"
+        return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
     return None
 
 

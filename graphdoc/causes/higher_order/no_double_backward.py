@@ -155,14 +155,9 @@ def _unmark(
 ) -> tuple[Remedy, ...]:
     forward = custom_functions.forward_of(sources, *backward)
     if forward is not None and custom_functions.keeps_the_graph(sources, backward[0], forward, backward[1]):
-        return remedy_at(
-            decorator,
-            "remove_switch",
-            f"Take the mark off `{name}.backward`",
-            "unsafe",
-            "It computes with torch's own operations on what forward was given or returned, so autograd can "
-            "differentiate it as it stands; the second derivative is then that of the written formula.",
-        )
+        note = "It computes with torch's own operations on what forward was given or returned, so autograd can "
+        note += "differentiate it as it stands; the second derivative is then that of the written formula."
+        return remedy_at(decorator, "remove_switch", f"Take the mark off `{name}.backward`", "unsafe", note)
     note = (
         f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given or "
         "returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place writes, "
@@ -190,24 +185,15 @@ def _instead(op: str) -> str:
 
 def _remedies(op: str, frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
     if op == "_cdist_backward" and call is not None and _apart_by_two_norm(call):
+        title = "Compute these distances by a matrix product"
+        note = "Other roundings, from operations that can be differentiated twice; near zero distance they are coarse."
         return remedy_at(
-            frame,
-            "set_keyword",
-            "Compute these distances by a matrix product",
-            "unsafe",
-            "Other roundings, from operations that can be differentiated twice; near zero distance they are coarse.",
-            name="compute_mode",
-            value="'use_mm_for_euclid_dist'",
+            frame, "set_keyword", title, "unsafe", note, name="compute_mode", value="'use_mm_for_euclid_dist'"
         )
     if "attention" not in op:
         return ()
-    return remedy_at(
-        frame,
-        "sdpa_math",
-        "Run this forward with the math backend of attention",
-        "safe",
-        "The same values up to rounding, from operations that can be differentiated twice.",
-    )
+    note = "The same values up to rounding, from operations that can be differentiated twice."
+    return remedy_at(frame, "sdpa_math", "Run this forward with the math backend of attention", "safe", note)
 
 
 def _apart_by_two_norm(call: ast.Call) -> bool:

@@ -142,19 +142,17 @@ def _told(program: Program, said: Match) -> Finding:
     forward = custom_functions.forward_of(program.sources, *at) if at else None
     applied = function.apply if function is not None else None
     checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        _title(cls, said.id == _SIGNATURE),
-        _explain(cls or "The Function", said.id),
-        (
-            *_marks(program, said, at, returns),
-            *_arguments(program.sources, said, at, forward),
-            *span_of("created", applied, f"`{cls}` is applied here"),
-            *program.raised_span(checked),
-        ),
-        (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
-        _remedies(program, said, at, returns, function),
+    title = _title(cls, said.id == _SIGNATURE)
+    text = _explain(cls or "The Function", said.id)
+    spans = (
+        *_marks(program, said, at, returns),
+        *_arguments(program.sources, said, at, forward),
+        *span_of("created", applied, f"`{cls}` is applied here"),
+        *program.raised_span(checked),
     )
+    facts = (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",)
+    remedies = _remedies(program, said, at, returns, function)
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, facts, remedies)
 
 
 def _seen(program: Program, kind: str) -> tuple[Sign, custom_functions.Used, Method] | None:
@@ -241,14 +239,9 @@ def _multiplied(at: Method, returns: list[Frame]) -> tuple[Remedy, ...]:
     values = [v if v == "None" else f"{v} * {taken[0].arg}" for v in written]
     if not simple or all(v == "None" for v in written):
         return ()
-    return remedy_at(
-        returns[0],
-        "return_values",
-        f"multiply what it returns by `{taken[0].arg}`",
-        "unsafe",
-        "A loss that is weighed or averaged then weighs this gradient too.",
-        values=values,
-    )
+    title = f"multiply what it returns by `{taken[0].arg}`"
+    note = "A loss that is weighed or averaged then weighs this gradient too."
+    return remedy_at(returns[0], "return_values", title, "unsafe", note, values=values)
 
 
 def _uncalled(program: Program) -> Finding | None:

@@ -213,19 +213,17 @@ def _written_over(program: Program) -> Finding | None:
         "forward": ("a result that backward still needs", "has saved for its backward"),
     }[side]
     edit = edit_at("out_of_place", write)
-    return Finding(
-        *Proof.RERUN.at(0.97),
-        f"`{function.name}.{side}` writes over {what}",
-        f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
-        f"{whose} is not that of the loss.",
-        (
-            span("cause", write, "writes to what the Function is given"),
-            *span_of("created", function.apply, "is applied here"),
-            *span_of("related", sign.other, "computes gradients with what was written"),
-        ),
-        remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
-        because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",
+    title = f"`{function.name}.{side}` writes over {what}"
+    text = f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
+    text += f"{whose} is not that of the loss."
+    spans = (
+        span("cause", write, "writes to what the Function is given"),
+        *span_of("created", function.apply, "is applied here"),
+        *span_of("related", sign.other, "computes gradients with what was written"),
     )
+    remedies = tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else ()
+    because = f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients"
+    return Finding(*Proof.RERUN.at(0.97), title, text, spans, remedies=remedies, because=because)
 
 
 def _told(program: Program, known: _Misuse) -> Finding:
@@ -237,35 +235,26 @@ def _told(program: Program, known: _Misuse) -> Finding:
         return _alone(program, known, *alone)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.confidence),
-        f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
-        known.text,
-        (
-            *(span("cause", f, known.label) for f in marks),
-            *program.raised_span(""),
-        ),
-        (program.first_line,),
-        of_today(program.sources, frame) if _OLD_STYLE in known.ids else (),
-    )
+    title = f"`{name}` {known.title}" if name else f"A custom Function {known.title}"
+    spans = (*(span("cause", f, known.label) for f in marks), *program.raised_span(""))
+    facts = (program.first_line,)
+    remedies = of_today(program.sources, frame) if _OLD_STYLE in known.ids else ()
+    return Finding(*program.weight(0.9, Proof.RAISED.confidence), title, known.text, spans, facts, remedies)
 
 
 def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef, node: Node) -> Finding:
     """A forward without a backward beside it, by the node at which the engine has stopped."""
     name, applied = node.op.removesuffix("Backward"), innermost_user(node.stack)
     head = replace(bindings.frame_of(program.sources, file, forward, "forward"), column=0)
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.confidence),
-        f"`{name}` {known.title}",
-        known.text,
-        (
-            span("cause", head, "has no `backward` beside it"),
-            *span_of("created", applied, f"`{name}` is applied here"),
-            *program.raised_span(known.label),
-        ),
-        (program.first_line,),
-        written_backward(program, file, forward, applied),
+    title = f"`{name}` {known.title}"
+    spans = (
+        span("cause", head, "has no `backward` beside it"),
+        *span_of("created", applied, f"`{name}` is applied here"),
+        *program.raised_span(known.label),
     )
+    facts = (program.first_line,)
+    remedies = written_backward(program, file, forward, applied)
+    return Finding(*program.weight(0.9, Proof.RAISED.confidence), title, known.text, spans, facts, remedies)
 
 
 def _arguments(program: Program) -> _Misuse | None:
@@ -306,13 +295,11 @@ def _saved_twice(program: Program) -> Finding | None:
     saved = saved_again(program.sources) if unpacked_wrongly(program.evidence.message) else None
     if saved is None:
         return None
-    return Finding(
-        *likely(0.85),
-        "a custom Function calls `save_for_backward()` more than once: only the last call counts",
-        "Each call replaces what the call before has saved. Save all tensors in one call.",
-        (
-            *(span("cause", f, "one of several calls: the last replaces the others") for f in saved.calls),
-            span("related", saved.unpacked, "more is unpacked than was saved"),
-            *program.raised_span("noticed when this backward runs"),
-        ),
+    title = "a custom Function calls `save_for_backward()` more than once: only the last call counts"
+    text = "Each call replaces what the call before has saved. Save all tensors in one call."
+    spans = (
+        *(span("cause", f, "one of several calls: the last replaces the others") for f in saved.calls),
+        span("related", saved.unpacked, "more is unpacked than was saved"),
+        *program.raised_span("noticed when this backward runs"),
     )
+    return Finding(*likely(0.85), title, text, spans)

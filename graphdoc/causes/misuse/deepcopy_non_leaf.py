@@ -112,13 +112,9 @@ def _remedies(
 ) -> tuple[Remedy, ...]:
     """Detach what is kept, or clear it before the copy: that one first where the program reads it, since it computes
     with what it reads."""
-    detached = remedy_at(
-        _statement(sources, only) if only else None,
-        "detach_stored",
-        "Keep only a detached copy of this result",
-        "unsafe",
-        "The module's own computation keeps its gradient; what is read from the attribute later has none.",
-    )
+    title = "Keep only a detached copy of this result"
+    note = "The module's own computation keeps its gradient; what is read from the attribute later has none."
+    detached = remedy_at(_statement(sources, only) if only else None, "detach_stored", title, "unsafe", note)
     kept = [t.path for t in found if copied and re.fullmatch(re.escape(copied) + r"(\.[A-Za-z_]\w*)+", t.path)]
     if len(kept) != 1 or len(found) != 1:
         return detached

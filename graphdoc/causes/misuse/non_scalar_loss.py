@@ -90,19 +90,13 @@ def _told(program: Program) -> Finding:
     facts = (f"its shape is {list(shape)}",) if shape and not what else ()
     count = f"{math.prod(shape)} elements" if shape else "more than one element"
     begins = "`autograd.grad()`" if inner else "`backward()`"
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"`{what}` has {count}, but {begins} starts from a single number" if what else PAGE.title,
-        "Several numbers have no single gradient, unless each is given a weight. Reduce them to one number, usually "
-        "with `mean()`.",
-        (
-            *_places(program, frame, name),
-            *program.raised_span("one number is needed here"),
-        ),
-        facts,
-        reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
-        because=f"`{what}` has shape {list(shape)}" if what and shape else "",
-    )
+    title = f"`{what}` has {count}, but {begins} starts from a single number" if what else PAGE.title
+    text = "Several numbers have no single gradient, unless each is given a weight. Reduce them to one number, usually "
+    text += "with `mean()`."
+    spans = (*_places(program, frame, name), *program.raised_span("one number is needed here"))
+    remedies = reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op)
+    because = f"`{what}` has shape {list(shape)}" if what and shape else ""
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, facts, remedies, because=because)
 
 
 def _of_complex(program: Program) -> Finding:
@@ -111,12 +105,10 @@ def _of_complex(program: Program) -> Finding:
     output, _ = _output(program.sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
     mark = span_of("cause", frame, "what is differentiated here is complex")
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
-        "Differentiate something real: the absolute value, its square, or the real part.",
-        (*mark, *program.raised_span("a real number is needed here")),
-    )
+    title = f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed"
+    text = "Differentiate something real: the absolute value, its square, or the real part."
+    spans = (*mark, *program.raised_span("a real number is needed here"))
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans)
 
 
 def _misfit(program: Program, shapes: dict[str, str]) -> Finding:

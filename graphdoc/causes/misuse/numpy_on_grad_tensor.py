@@ -78,13 +78,11 @@ def _told(program: Program) -> Finding:
         "learned from it."
     )
     put = [span("created", f, "put in here with its graph") for f in (entries.put if entries else ())]
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
-        f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        (*marks, *put, *program.raised_span("refused here")),
-        remedies=_remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
-    )
+    title = f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title
+    text = f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}"
+    spans = (*marks, *put, *program.raised_span("refused here"))
+    remedies = _remedies(program.sources, frame, handed) if handed is not None and frame is not None else ()
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, remedies=remedies)
 
 
 def _where_put_in(handed: ArrayCall) -> tuple[Remedy, ...]:

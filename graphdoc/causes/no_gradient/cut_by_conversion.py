@@ -93,15 +93,13 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, cut: Cut) -> Finding:
     terms, of = missing_graph.of_other_terms(program, cut), missing_graph.of_cut(program.sources, cut)
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
-    return Finding(
-        *missing_graph.weigh(program, cut),
-        f"{of} takes the loss out of the graph, so backward() reaches no parameter",
-        f"At {missing_graph.same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
-        "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here"),
-        missing_graph.facts_of(program.cuts, cut),
-        for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
-    )
+    title = f"{of} takes the loss out of the graph, so backward() reaches no parameter"
+    text = f"At {missing_graph.same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
+    text += "the same numbers and no graph, so autograd sees no parameter that the loss depends on."
+    spans = missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here")
+    facts = missing_graph.facts_of(program.cuts, cut)
+    remedies = for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,)
+    return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, remedies)
 
 
 SMOOTH = Remedy(
@@ -142,13 +140,8 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
             **({"nested": True} if cut.nested else {}),
             **({"mixed": True} if cut.mixed else {}),
         )
-    in_torch = Remedy(
-        "torch_instead_of_numpy",
-        f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else "",
-        "unsafe",
-        missing_graph.kept_note(cut),
-        {"place": place(frame)},
-    )
+    title = f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else ""
+    in_torch = Remedy("torch_instead_of_numpy", title, "unsafe", missing_graph.kept_note(cut), {"place": place(frame)})
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):
         return (in_torch,)
     return remedy_at(

@@ -142,18 +142,15 @@ def _told(program: Program, cut: Cut) -> Finding:
     if earlier is not None:
         runs = runs.replace("` runs", "` ran")
         so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
-    return Finding(
-        *missing_graph.weigh(program, cut),
-        f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
-        _explain(program.sources, cut, off),
-        (
-            *_marks(off),
-            *missing_graph.story(program, cut, "computed here without being recorded"),
-            *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
-        ),
-        missing_graph.facts_of(program.cuts, cut),
-        _fixes(program, cut, off),
+    title = f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}"
+    text = _explain(program.sources, cut, off)
+    spans = (
+        *_marks(off),
+        *missing_graph.story(program, cut, "computed here without being recorded"),
+        *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
     )
+    facts = missing_graph.facts_of(program.cuts, cut)
+    return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, _fixes(program, cut, off))
 
 
 _LONGEST = 40
@@ -215,13 +212,9 @@ _CLOSURE = (
 
 
 def _closure_remedies(closure: Frame) -> tuple[Remedy, ...]:
-    return remedy_at(
-        closure,
-        "enable_grad_block",
-        "Record what the closure computes: `with torch.enable_grad():` around its call",
-        "unsafe",
-        "The closure's loss gets a graph and its parameters gradients; the update itself stays unrecorded.",
-    )
+    title = "Record what the closure computes: `with torch.enable_grad():` around its call"
+    note = "The closure's loss gets a graph and its parameters gradients; the update itself stays unrecorded."
+    return remedy_at(closure, "enable_grad_block", title, "unsafe", note)
 
 
 def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:

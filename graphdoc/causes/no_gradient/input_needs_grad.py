@@ -156,13 +156,9 @@ def _of_frozen(frame: Frame, frozen: list[str], strength: float, certain: bool) 
     many = len(frozen) > 1
     where = span("cause", frame, f"asks for {'them' if many else 'it'} as well")
     title = f"the gradient of `{frozen[0]}` is asked for, which is frozen"
-    remedy = Remedy(
-        "grad_of_flagged",
-        "Ask only for the gradients of those that require them",
-        "safe",
-        "What is frozen keeps its place in the result, with None for its gradient.",
-        {"place": place(frame)},
-    )
+    note = "What is frozen keeps its place in the result, with None for its gradient."
+    args = {"place": place(frame)}
+    remedy = Remedy("grad_of_flagged", "Ask only for the gradients of those that require them", "safe", note, args)
     return Finding(
         strength,
         Proof.NODE.confidence if certain else "likely",

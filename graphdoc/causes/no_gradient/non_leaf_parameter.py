@@ -77,15 +77,13 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, name: str, update: Frame) -> Finding:
     known = program.tensor_named(name)
+    title = f"`{name}` is bound to a new tensor by its own update"
     return Finding(
         *program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf)),
-        f"`{name}` is bound to a new tensor by its own update",
+        title,
         f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
         "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
-        (
-            span("cause", update, f"`{name}` becomes another tensor here"),
-            *program.raised_span("its .grad is None"),
-        ),
+        (span("cause", update, f"`{name}` becomes another tensor here"), *program.raised_span("its .grad is None")),
         remedies=remedy_at(
             update,
             "under_no_grad_update",
@@ -108,25 +106,23 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     if known is None or known.is_leaf or len(places) != 1 or len(found) != 1:
         return None
     whole = found[0][0]
-    return Finding(
-        *Proof.NODE.at(0.95),
-        f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
-        f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
-        "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",
-        (
-            span("cause", whole, f"`{name}` is computed from the leaf that is made here"),
-            *program.raised_span("its .grad is None"),
-        ),
-        (f"it is the result of `{known.op}`, not a leaf",),
-        remedy_at(
-            whole,
-            "make_leaf",
-            f"Let `{name}` require gradients after the operation, not before it",
-            "safe",
-            "The values are the same; the tensor that is used and trained is now the leaf.",
-            name=name,
-        ),
+    title = f"`{name}` is computed from a leaf: backward stores the gradient in that leaf"
+    text = f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; "
+    text += f"`{name}` is what the operation on it gave. No optimizer can train it, and its `.grad` stays None."
+    spans = (
+        span("cause", whole, f"`{name}` is computed from the leaf that is made here"),
+        *program.raised_span("its .grad is None"),
     )
+    facts = (f"it is the result of `{known.op}`, not a leaf",)
+    remedies = remedy_at(
+        whole,
+        "make_leaf",
+        f"Let `{name}` require gradients after the operation, not before it",
+        "safe",
+        "The values are the same; the tensor that is used and trained is now the leaf.",
+        name=name,
+    )
+    return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
 def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
@@ -167,14 +163,9 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
             *facts,
             f"computed from {', '.join(behind)}, which {'is a leaf' if len(behind) == 1 else 'are leaves'}",
         )
-    remedies = remedy_at(
-        whole if name else None,
-        "make_leaf",
-        f"Let `{name}` require gradients after the operation, not before it",
-        "safe",
-        "The values are the same; the tensor that the optimizer trains is now the leaf.",
-        name=name,
-    )
+    title = f"Let `{name}` require gradients after the operation, not before it"
+    note = "The values are the same; the tensor that the optimizer trains is now the leaf."
+    remedies = remedy_at(whole if name else None, "make_leaf", title, "safe", note, name=name)
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"{what} is computed, not a leaf, so no optimizer can train it",

@@ -63,13 +63,9 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Words:
         "Nothing changes where the divisor is above the bound.",
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
-    return Words(
-        f"{operand} is zero, and something is divided by it{inside}",
-        "division by zero",
-        amount(numbers, "zeros", operand),
-        f"{function(trouble, birth)} divides by zero.",
-        remedies if positive else (),
-    )
+    title = f"{operand} is zero, and something is divided by it{inside}"
+    text = f"{function(trouble, birth)} divides by zero."
+    return Words(title, "division by zero", amount(numbers, "zeros", operand), text, remedies if positive else ())
 
 
 def _is_small(birth: Birth, kept: Numbers | None) -> bool:
@@ -120,11 +116,5 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Words:
         if loss
         else "The mean of nothing counts as zero; a nan of another origin in this term is hidden, too.",
     )
-    return Words(
-        title,
-        label,
-        "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",
-        f"{function(trouble, birth, 'its mean')} is 0 / 0.",
-        remedies,
-        makers=False,
-    )
+    because = "there was nothing to average in this iteration" if not loss else "no target of this iteration counts"
+    return Words(title, label, because, f"{function(trouble, birth, 'its mean')} is 0 / 0.", remedies, makers=False)

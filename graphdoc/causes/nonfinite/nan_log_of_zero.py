@@ -86,15 +86,9 @@ def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     bounds = birth.operand.bounds if birth.operand is not None else None
     if "kl_div" not in trouble.code(birth) or bounds is None or bounds[1] > 0:
         return ()
-    return remedy_at(
-        birth.place,
-        "set_keyword",
-        "Say that the target is a logarithm",
-        "unsafe",
-        "`F.kl_div` then takes its target as log-probabilities, as it does its input.",
-        name="log_target",
-        value="True",
-    )
+    title = "Say that the target is a logarithm"
+    note = "`F.kl_div` then takes its target as log-probabilities, as it does its input."
+    return remedy_at(birth.place, "set_keyword", title, "unsafe", note, name="log_target", value="True")
 
 
 def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:

@@ -93,19 +93,14 @@ def _told(program: Program, found: Overwrite) -> Finding:
             f"{itself}; and it is the `.grad` of a leaf, to which the engine adds in backward calls, in place. Use a "
             "clone of it in the forward pass."
         )
-    return Finding(
-        *trust(found, 0.95),
-        title,
-        explanation,
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        (
-            *clone_operand(program.evidence, found),
-            *out_of_place(program.evidence, found),
-            *move_behind(program, found),
-        ),
-        because=reason(program, found),
+    spans = story(program.evidence, found, _causes(program.evidence, found))
+    facts = facts_of(program, found)
+    remedies = (
+        *clone_operand(program.evidence, found),
+        *out_of_place(program.evidence, found),
+        *move_behind(program, found),
     )
+    return Finding(*trust(found, 0.95), title, explanation, spans, facts, remedies, because=reason(program, found))
 
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:

@@ -86,15 +86,13 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     named = f"`{origin.name}`" if origin.name else "A tensor"
     then = "changed in place outside of it" if writes else "used in training"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
-    return Finding(
-        *Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure),
-        f"{named} was made in inference mode and is {then}",
-        f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
-        "torch.no_grad() where it is made, or clone what leaves inference mode.",
-        (*_causes(origin), *_noticed(program.evidence, frame, writes)),
-        (f"{origin.name} is an inference tensor",) if origin.name else (),
-        _remedies(frame, origin, writes),
-    )
+    title = f"{named} was made in inference mode and is {then}"
+    text = f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
+    text += "torch.no_grad() where it is made, or clone what leaves inference mode."
+    spans = (*_causes(origin), *_noticed(program.evidence, frame, writes))
+    facts = (f"{origin.name} is an inference tensor",) if origin.name else ()
+    remedies = _remedies(frame, origin, writes)
+    return Finding(*Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure), title, text, spans, facts, remedies)
 
 
 def _causes(origin: Origin) -> list[Span]:
@@ -115,15 +113,9 @@ def _noticed(run: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
 def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
     out: list[Remedy] = []
     if origin.switch is not None:
-        out.append(
-            Remedy(
-                "swap_switch",
-                f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}",
-                "safe",
-                "The same numbers, without gradient as before; the results are ordinary tensors.",
-                {"place": place(origin.switch)},
-            )
-        )
+        title = f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}"
+        note = "The same numbers, without gradient as before; the results are ordinary tensors."
+        out.append(Remedy("swap_switch", title, "safe", note, {"place": place(origin.switch)}))
     if origin.taken is not None:
         out.append(
             Remedy(

@@ -91,15 +91,11 @@ def _told(program: Program, found: Overwrite) -> Finding:
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
     title, what = _words(found)
-    return Finding(
-        *trust(found, 0.95),
-        title,
-        f"{who} {what} Compute a new tensor instead of writing into this one.",
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        _remedies(program, found),
-        because=reason(program, found),
-    )
+    text = f"{who} {what} Compute a new tensor instead of writing into this one."
+    spans = story(program.evidence, found, _causes(program.evidence, found))
+    facts = facts_of(program, found)
+    remedies = _remedies(program, found)
+    return Finding(*trust(found, 0.95), title, text, spans, facts, remedies, because=reason(program, found))
 
 
 def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:

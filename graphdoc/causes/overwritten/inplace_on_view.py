@@ -108,14 +108,11 @@ def _used(program: Program, frame: Frame) -> Finding:
     found = unpacked_view(program) if backward else None
     if found is not None:
         return told_unpacked(program.sources, found, frame, _NEEDED_SINCE)
-    return Finding(
-        *Proof.RAISED.at(0.6 if backward else 0.96),
-        _NEEDED_SINCE,
-        f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
-        "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
-        "tell what the views are now. Keep the tensor itself, and take its parts again where they are used.",
-        (span("cause", frame, f"{needs} {one}, whose base was written since"),),
-    )
+    text = f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
+    text += "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd "
+    text += "cannot tell what the views are now. Keep the tensor itself, and take its parts again where they are used."
+    spans = (span("cause", frame, f"{needs} {one}, whose base was written since"),)
+    return Finding(*Proof.RAISED.at(0.6 if backward else 0.96), _NEEDED_SINCE, text, spans)
 
 
 def _told(program: Program, write: RefusedWrite) -> Finding:
@@ -147,14 +144,11 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     if made is not None:
         spans.append(span("created", made, f"{what} comes from here"))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
-    return Finding(
-        *Proof.RAISED.at(0.96),
-        f"{what} is a view, and `detach_()` cannot cut a view in place",
-        f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
-        "what `detach()` returns.",
-        tuple(spans),
-        remedies=remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note),
-    )
+    title = f"{what} is a view, and `detach_()` cannot cut a view in place"
+    text = f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. "
+    text += "Use what `detach()` returns."
+    remedies = remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note)
+    return Finding(*Proof.RAISED.at(0.96), title, text, tuple(spans), remedies=remedies)
 
 
 # The same where its text alone is known.

@@ -163,15 +163,13 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
 def _captured(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     name = f"`{path}`" if path else "a tensor"
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"the transformed function changes {name}, which is none of its arguments",
-        "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
-        "anything else.",
-        (span("cause", frame, f"changes {name} in place"),),
-        remedies=_passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),),
-        because=f"{name} is no argument of the transformed function",
-    )
+    title = f"the transformed function changes {name}, which is none of its arguments"
+    text = "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
+    text += "anything else."
+    spans = (span("cause", frame, f"changes {name} in place"),)
+    remedies = _passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),)
+    because = f"{name} is no argument of the transformed function"
+    return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _passed(program: Program, path: str = "") -> tuple[Remedy, ...]:

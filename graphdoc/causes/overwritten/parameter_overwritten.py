@@ -86,15 +86,12 @@ def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
-    return Finding(
-        *overwrite.trust(found, 0.96),
-        f"{overwrite.quoted(found)} is overwritten between forward and backward",
-        _explain(found, hook),
-        overwrite.story(program.evidence, found, _causes(program, found, hook)),
-        overwrite.facts_of(program, found),
-        overwritten_remedies(program, found),
-        because=overwrite.reason(program, found),
-    )
+    title = f"{overwrite.quoted(found)} is overwritten between forward and backward"
+    spans = overwrite.story(program.evidence, found, _causes(program, found, hook))
+    facts = overwrite.facts_of(program, found)
+    remedies = overwritten_remedies(program, found)
+    because = overwrite.reason(program, found)
+    return Finding(*overwrite.trust(found, 0.96), title, _explain(found, hook), spans, facts, remedies, because=because)
 
 
 def _explain(found: Overwrite, hook: list[Frame]) -> str:

@@ -77,17 +77,14 @@ def _told(program: Program, found: Overwrite) -> Finding:
     times = len(found.stales)
     written = out_of_place(program.evidence, found)
     used = clone_operand(program.evidence, found)
-    return Finding(
-        *trust(found, 0.95),
-        f"{what} is changed in place at every step, and backward needs its old values",
-        f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of this "
-        "graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
-        "Give each step a tensor of its own.",
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        (*used, *written) if cuts_there(found.writers) else (*written, *used),
-        because=reason(program, found),
-    )
+    title = f"{what} is changed in place at every step, and backward needs its old values"
+    text = f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of "
+    text += "this graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
+    text += "Give each step a tensor of its own."
+    spans = story(program.evidence, found, _causes(program.evidence, found))
+    facts = facts_of(program, found)
+    remedies = (*used, *written) if cuts_there(found.writers) else (*written, *used)
+    return Finding(*trust(found, 0.95), title, text, spans, facts, remedies, because=reason(program, found))
 
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:

@@ -81,16 +81,13 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(reuse.carries, 1) if reuse.same_line else _summed(program.sources, reuse)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.97),
-        f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
-        "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
-        "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
-        (*accumulators(program, reuse), *flow(reuse), *calls_of(program, reuse)),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"a term of this loss was made {before(reuse)}, which differentiated it already",
-    )
+    title = f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title
+    text = "The loss of an earlier backward call is still a term of this one, and the graph of that term has been "
+    text += "freed. Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted."
+    spans = (*accumulators(program, reuse), *flow(reuse), *calls_of(program, reuse))
+    facts = facts_of(program, reuse)
+    because = f"a term of this loss was made {before(reuse)}, which differentiated it already"
+    return Finding(*Proof.OLDER_EDGE.at(0.97), title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
 def _summed(sources: SourceTexts, reuse: Reuse) -> str:

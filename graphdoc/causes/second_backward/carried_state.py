@@ -112,21 +112,16 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     what = named or "A tensor"
     carry, their, them = in_number(older_graph.several(named), "carry their them")
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
+    title = f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title
+    text = f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
+    text += f"earlier backward call, with {their} old graph. {_since(program, reuse)}. Detach {them} once each "
+    text += "iteration: that keeps the numbers and drops the graph."
+    spans = (*_kept(program, reuse), *older_graph.flow(reuse), *older_graph.calls_of(program, reuse))
+    facts = older_graph.facts_of(program, reuse)
+    remedies = remedies_for(program, reuse)
+    because = _because(program, reuse, what) + older_graph.cloned(program, reuse)
     return Finding(
-        *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven),
-        f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
-        f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with {their} old graph. "
-        f"{_since(program, reuse)}. Detach {them} once each iteration: "
-        "that keeps the numbers and drops the graph.",
-        (
-            *_kept(program, reuse),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(program, reuse, what) + older_graph.cloned(program, reuse),
+        *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven), title, text, spans, facts, remedies, because=because
     )
 
 
@@ -141,20 +136,18 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         if recorded
         else "is not recorded, so its graph stays"
     )
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.95, recorded),
-        f"{named} {are} reset in place, which keeps the last iteration's graph",
-        f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
-        "begin with a new tensor.",
-        (
-            *(span("cause", r.frame, label, moment(r.node)) for r in resets[:3]),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(program, reuse, named),
+    title = f"{named} {are} reset in place, which keeps the last iteration's graph"
+    text = f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
+    text += "begin with a new tensor."
+    spans = (
+        *(span("cause", r.frame, label, moment(r.node)) for r in resets[:3]),
+        *older_graph.flow(reuse),
+        *older_graph.calls_of(program, reuse),
     )
+    facts = older_graph.facts_of(program, reuse)
+    remedies = remedies_for(program, reuse)
+    because = _because(program, reuse, named)
+    return Finding(*Proof.OLDER_EDGE.at(0.95, recorded), title, text, spans, facts, remedies, because=because)
 
 
 def _kept(program: Program, reuse: Reuse) -> list[Span]:

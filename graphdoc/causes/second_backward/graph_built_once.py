@@ -117,16 +117,13 @@ def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
     """Nothing of it had to be freed, so PyTorch goes through it again and again."""
     owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
     whose, [were] = folded(reuse.behind, 2) or "the parameters", in_number(older_graph.several(named), "were")
-    return Finding(
-        *Proof.STEPS.at(0.95),
-        f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}",
-        f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
-        "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
-        _places(program, reuse, apart=False),
-        remedies=remedies_for(program, reuse),
-        because="several backward calls in a row went through the same old nodes, with steps of "
-        f"{owners or 'the optimizer'} in between",
-    )
+    title = f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}"
+    text = f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first "
+    text += "values. PyTorch raises nothing: the computation saved no tensor that a backward call could free."
+    spans = _places(program, reuse, apart=False)
+    because = "several backward calls in a row went through the same old nodes, with steps of "
+    because += f"{owners or 'the optimizer'} in between"
+    return Finding(*Proof.STEPS.at(0.95), title, text, spans, remedies=remedies_for(program, reuse), because=because)
 
 
 def _cast(program: Program, sign: Sign) -> Finding | None:
@@ -143,16 +140,13 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
         "The casts are kept for one forward then, and each step is seen by the next one.",
     )
     args = {"name": "cache_enabled", "value": "False"}
+    text = "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
+    text += "inside of the region, so every later forward computes with the parameters of the first one."
     return Finding(
         *Proof.STEPS.at(0.97),
         f"autocast keeps the first casts of {whose}: the loss sees no step",
-        "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
-        "inside of the region, so every later forward computes with the parameters of the first one.",
-        (
-            *span_of("cause", region, "one region around several steps"),
-            *once,
-            *step,
-        ),
+        text,
+        (*span_of("cause", region, "one region around several steps"), *once, *step),
         remedies=(*(remedy_at(region, "set_keyword", title, "safe", note, **args) if region else ()), words),
         because=f"{sign.count} steps ran inside of the region, and the graph still leads through the casts from before",
     )

@@ -86,17 +86,15 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
     frame = innermost_user(again)
     note = "the step uses the gradient of its loss once"
     remedy = "remove the second backward call"
-    return Finding(
-        *Proof.STEPS.at(0.95),
-        f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
-        "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
-        (
-            *span_of("cause", again, "adds the same gradients again"),
-            *span_of("related", before, "has added them already"),
-        ),
-        remedies=remedy_at(frame, "delete_statement", remedy, "unsafe", note),
-        because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
+    title = f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient"
+    text = "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero."
+    spans = (
+        *span_of("cause", again, "adds the same gradients again"),
+        *span_of("related", before, "has added them already"),
     )
+    remedies = remedy_at(frame, "delete_statement", remedy, "unsafe", note)
+    because = f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added"
+    return Finding(*Proof.STEPS.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
@@ -178,20 +176,17 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         for e in reuse.earlier_calls[:2]
         for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", moment(e))
     ]
+    text = f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed "
+    text += f"{'their' if plural else 'its'} graph; the loss of this {call_name(failing)} contains "
+    text += f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice."
     return Finding(
         *Proof.OLDER_EDGE.at(0.94),
         f"{terms} {'are' if plural else 'is'} differentiated alone and again as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
         else PAGE.title,
-        f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed "
-        f"{'their' if plural else 'its'} graph; the loss of this {call_name(failing)} contains "
-        f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
-        (
-            *first,
-            *flow(reuse),
-            *span_of("failed", failing.stack, "goes through the same graph again", moment(failing)),
-        ),
+        text,
+        (*first, *flow(reuse), *span_of("failed", failing.stack, "goes through the same graph again", moment(failing))),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{terms or 'a term of this loss'}: an earlier call started there; no optimizer steps in between",
@@ -212,24 +207,19 @@ def _term(program: Program, reuse: Reuse) -> Finding:
             "cause", n.stack, f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss", moment(n)
         )
     ]
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.94),
-        f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
-        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, "
-        f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
-        "call whose graph is needed later has to keep it.",
-        (
-            *span_of(
-                "cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)
-            ),
-            *terms,
-            *flow(reuse),
-            *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
-        ),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"the call at {where(frame)} went through what this loss contains, without retain_graph=True",
+    title = f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title
+    text = f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, which "
+    text += f"{is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner call "
+    text += "whose graph is needed later has to keep it."
+    spans = (
+        *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)),
+        *terms,
+        *flow(reuse),
+        *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
     )
+    facts = facts_of(program, reuse)
+    because = f"the call at {where(frame)} went through what this loss contains, without retain_graph=True"
+    return Finding(*Proof.OLDER_EDGE.at(0.94), title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
 _from_text = from_message(

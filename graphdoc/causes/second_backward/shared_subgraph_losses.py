@@ -110,25 +110,21 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     """The two calls stand in a function that is compiled as a whole: what they share is the compiled part itself."""
     named = names_of(reuse.carries, 2)
     compiled = library_calls(program.sources, "compile")
-    return Finding(
-        *likely(0.8),
-        "two losses come out of one compiled part, and the first backward frees all of it",
-        "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
-        "graph. The first backward frees all of it, also what the second loss needs"
-        f"{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only what both "
-        "losses lead to would be freed.",
-        (
-            *(
-                span("cause", f, "compiles the function together with its backward calls")
-                for f in compiled[:1]
-                if len(compiled) == 1
-            ),
-            *calls_of(program, reuse),
+    title = "two losses come out of one compiled part, and the first backward frees all of it"
+    text = "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of "
+    text += "the graph. The first backward frees all of it, also what the second loss "
+    text += f"needs{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only "
+    text += "what both losses lead to would be freed."
+    spans = (
+        *(
+            span("cause", f, "compiles the function together with its backward calls")
+            for f in compiled[:1]
+            if len(compiled) == 1
         ),
-        facts_of(program, reuse),
-        (_COMPILE_NETWORKS,),
-        because="both calls lead through one compiled node, which the first has freed",
+        *calls_of(program, reuse),
     )
+    because = "both calls lead through one compiled node, which the first has freed"
+    return Finding(*likely(0.8), title, text, spans, facts_of(program, reuse), (_COMPILE_NETWORKS,), because=because)
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:

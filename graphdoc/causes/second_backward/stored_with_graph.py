@@ -115,21 +115,19 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         if missing
         else f"{they.capitalize()} {are} data for the updates: store {it} without {its} graph."
     )
-    return Finding(
-        *likely(0.9),
-        title,
-        f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
-        (
-            *older_graph.cause_places(program, reuse, "stored here with its graph"),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"{what} made {older_graph.before(reuse)}"
-        + (f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
-        + older_graph.cloned(program, reuse),
+    text = f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}"
+    spans = (
+        *older_graph.cause_places(program, reuse, "stored here with its graph"),
+        *older_graph.flow(reuse),
+        *older_graph.calls_of(program, reuse),
     )
+    facts = older_graph.facts_of(program, reuse)
+    because = (
+        f"{what} made {older_graph.before(reuse)}"
+        + (f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
+        + older_graph.cloned(program, reuse)
+    )
+    return Finding(*likely(0.9), title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
 def _reference(program: Program, reuse: Reuse) -> Finding:
@@ -172,18 +170,15 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
     """The finding for a value that is data for the loss, told first where it is kept."""
     places = older_graph.cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(reuse)
+    spans = (
+        *([s for s in places if (s.file, s.line) in kept] or places),
+        *older_graph.flow(reuse),
+        *older_graph.calls_of(program, reuse),
+    )
+    facts = older_graph.facts_of(program, reuse)
+    remedies = remedies_for(program, reuse)
     return Finding(
-        *likely(0.9),
-        title,
-        explanation,
-        (
-            *([s for s in places if (s.file, s.line) in kept] or places),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=because + older_graph.cloned(program, reuse),
+        *likely(0.9), title, explanation, spans, facts, remedies, because=because + older_graph.cloned(program, reuse)
     )
 
 

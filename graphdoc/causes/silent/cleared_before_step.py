@@ -131,33 +131,25 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "throws away the gradients that the step is to use"),
         *span_of("related", sign.other, "computes them"),
     )
-    return Finding(
-        0.96,
-        of_steps(sign),
-        f"{name} steps without gradients: they are cleared between backward and step",
-        "A step skips every parameter whose `.grad` is None.",
-        tuple(spans),
-        remedies=tuple(remedies),
-        because=f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
-        "cleared them after the backward call",
-    )
+    title = f"{name} steps without gradients: they are cleared between backward and step"
+    text = "A step skips every parameter whose `.grad` is None."
+    because = f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
+    because += "cleared them after the backward call"
+    return Finding(0.96, of_steps(sign), title, text, tuple(spans), remedies=tuple(remedies), because=because)
 
 
 def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
     args = {"place": place(step), "after": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
-    return Finding(
-        0.96,
-        of_steps(sign),
-        f"{name} steps before backward, and is cleared before the next step",
-        "A step skips every parameter whose `.grad` is None.",
-        (
-            span("cause", step, "steps before there are gradients"),
-            *span_of("related", sign.other, "computes them"),
-            *span_of("related", sign.stack, "clears them in the next pass"),
-        ),
-        remedies=(Remedy("move_statement", "step after the backward call", "unsafe", note, args),),
-        because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
-        "gradient: `zero_grad()` had cleared it",
+    title = f"{name} steps before backward, and is cleared before the next step"
+    text = "A step skips every parameter whose `.grad` is None."
+    spans = (
+        span("cause", step, "steps before there are gradients"),
+        *span_of("related", sign.other, "computes them"),
+        *span_of("related", sign.stack, "clears them in the next pass"),
     )
+    remedies = (Remedy("move_statement", "step after the backward call", "unsafe", note, args),)
+    because = f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
+    because += "gradient: `zero_grad()` had cleared it"
+    return Finding(0.96, of_steps(sign), title, text, spans, remedies=remedies, because=because)

@@ -63,13 +63,9 @@ def recognise(program: Program) -> Finding | None:
 def _told(sign: Sign, kept: KeptGradients) -> Finding:
     name = kept.name
     edits = [edit_at("clone_expression", f) for f in kept.places]
-    remedy = Remedy(
-        "several",
-        "keep copies: `.clone()` where the gradients are taken",
-        "unsafe",
-        f"`{name}` keeps the numbers that it had when it was filled",
-        {"edits": edits},
-    )
+    title = "keep copies: `.clone()` where the gradients are taken"
+    note = f"`{name}` keeps the numbers that it had when it was filled"
+    remedy = Remedy("several", title, "unsafe", note, {"edits": edits})
     label = "kept without a copy: this is the parameter's own gradient"
     spans = (
         *(span("cause", f, label) for f in kept.places[:3]),

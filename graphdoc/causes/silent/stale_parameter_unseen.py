@@ -79,20 +79,16 @@ def recognise(program: Program) -> Finding | None:
 
 def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
     whose = folded(sign.parameters)
-    return Finding(
-        1.0,
-        trust(found, 0.96)[1],
-        f"a fused step changes {whose or 'parameters'} between forward and backward, unnoticed",
-        "The fused optimizer writes its parameters without raising their version, so PyTorch does not "
-        "refuse this backward. Its gradient combines old activations with new parameters.",
-        tuple(
-            replace(s, label=_NEEDS) if s.role == "failed" else s
-            for s in story(program.evidence, found, _causes(program, found))
-        ),
-        remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
-        covers="GD2",
-        because="this backward needs values that were saved before the step, and the step has changed them",
+    title = f"a fused step changes {whose or 'parameters'} between forward and backward, unnoticed"
+    text = "The fused optimizer writes its parameters without raising their version, so PyTorch does not refuse this "
+    text += "backward. Its gradient combines old activations with new parameters."
+    spans = tuple(
+        replace(s, label=_NEEDS) if s.role == "failed" else s
+        for s in story(program.evidence, found, _causes(program, found))
     )
+    remedies = (covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found)
+    because = "this backward needs values that were saved before the step, and the step has changed them"
+    return Finding(1.0, trust(found, 0.96)[1], title, text, spans, remedies=remedies, covers="GD2", because=because)
 
 
 def _hidden(program: Program, sign: Sign) -> Finding | None:
@@ -110,19 +106,15 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         *(span_of("created", node.stack, "this forward used the old values") if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
     )
-    return Finding(
-        *Proof.STEPS.at(0.97),
-        f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
-        "backward",
-        "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
-        "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
-        "there if the write was for a measurement only.",
-        tuple(spans),
-        remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),
-        covers="GD2",
-        because="in a second run the values that the forward had saved were others when backward began, but not their "
-        "version",
-    )
+    title = f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
+    title += "backward"
+    text = "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
+    text += "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
+    text += "there if the write was for a measurement only."
+    remedies = tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else ()
+    because = "in a second run the values that the forward had saved were others when backward began, but not their "
+    because += "version"
+    return Finding(*Proof.STEPS.at(0.97), title, text, tuple(spans), remedies=remedies, covers="GD2", because=because)
 
 
 def _measured(sign: Sign) -> Finding:

@@ -59,26 +59,18 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     at = innermost_user(sign.stack)
     whole = bindings.statement_at(program.sources, at)
     code = bindings.text_of(whole) if isinstance(whole, ast.Assign | ast.Expr) else code_at(program.sources, at)
-    return Finding(
-        *Proof.STEPS.at(0.9),
-        f"`{code}` undoes each step of {name}",
-        f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
-        "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
-        (
-            *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
-            *span_of("related", sign.other, "moves them"),
-        ),
-        remedies=(
-            Remedy(
-                "leave_steps",
-                f"take `{code}` out of the loop",
-                "display",
-                "The next step then goes on from where this one has ended.",
-            ),
-        ),
-        because=f"at {sign.count} steps the parameters had, bit by bit, the numbers from before the step again, and no "
-        "operation had read those after it",
+    title = f"`{code}` undoes each step of {name}"
+    text = f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
+    text += "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all."
+    spans = (
+        *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
+        *span_of("related", sign.other, "moves them"),
     )
+    note = "The next step then goes on from where this one has ended."
+    remedies = (Remedy("leave_steps", f"take `{code}` out of the loop", "display", note),)
+    because = f"at {sign.count} steps the parameters had, bit by bit, the numbers from before the step again, and no "
+    because += "operation had read those after it"
+    return Finding(*Proof.STEPS.at(0.9), title, text, spans, remedies=remedies, because=because)
 
 
 def _at_rest(program: Program, sign: Sign) -> Finding:

@@ -156,15 +156,10 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
         *span_of("related", sign.other, _sends(sign, whose)),
     )
-    return Finding(
-        0.94,
-        _confidence(sign),
-        f"the straight-through estimator cancels: {_receives(sign, whose)}",
-        "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant.",
-        tuple(spans),
-        remedies=tuple(remedies),
-        because=_seen(sign, whose),
-    )
+    title = f"the straight-through estimator cancels: {_receives(sign, whose)}"
+    text = "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant."
+    because = _seen(sign, whose)
+    return Finding(0.94, _confidence(sign), title, text, tuple(spans), remedies=tuple(remedies), because=because)
 
 
 def _equal(program: Program, sign: Sign) -> Finding:
@@ -180,19 +175,14 @@ def _equal(program: Program, sign: Sign) -> Finding:
         open_ = "which of the two is to be a constant, is for you to say"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
     code = code_at(program.sources, outer)
-    return Finding(
-        0.94,
-        _confidence(sign),
-        f"the two sides of `{code}` cancel: {_receives(sign, whose)}",
-        "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
-        "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
-        (
-            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
-            *span_of("related", sign.other, _sends(sign, whose)),
-        ),
-        remedies=tuple(remedies),
-        because=_seen(sign, whose),
+    title = f"the two sides of `{code}` cancel: {_receives(sign, whose)}"
+    text = "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
+    text += "and once with minus. Detach the side that is meant as a reference, such as the old log-probability."
+    spans = (
+        *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
+        *span_of("related", sign.other, _sends(sign, whose)),
     )
+    return Finding(0.94, _confidence(sign), title, text, spans, remedies=tuple(remedies), because=_seen(sign, whose))
 
 
 # The parameters may learn by other terms of the loss.

@@ -77,18 +77,12 @@ def _told(program: Program, sign: Sign) -> Finding:
         ),
         *span_of("related", sign.other, f"{name} uses the sum"),
     )
-    return Finding(
-        0.95,
-        of_steps(sign),
-        f"the gradients of {whose if part else name} are {adds}",
-        "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
-        tuple(spans),
-        remedies=tuple(
-            _remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between")))
-        ),
-        because=f"before each of {sign.count} steps in a row, backward found in {whose or '.grad'} "
-        "the gradients of the step before unchanged",
-    )
+    title = f"the gradients of {whose if part else name} are {adds}"
+    text = "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero."
+    remedies = tuple(_remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between"))))
+    because = f"before each of {sign.count} steps in a row, backward found in {whose or '.grad'} the gradients of the "
+    because += "step before unchanged"
+    return Finding(0.95, of_steps(sign), title, text, tuple(spans), remedies=remedies, because=because)
 
 
 def _left_over(program: Program, sign: Sign) -> Finding | None:
