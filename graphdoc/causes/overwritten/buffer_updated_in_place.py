@@ -121,12 +121,5 @@ def _from_text(program: Program) -> Finding | None:
     found = mismatch(program.raised, program.evidence.stale)
     if found is None:
         return None
-    return from_message(
-        "buffer-updated-in-place",
-        VERSION,
-        PAGE.title,
-        (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
-        + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
-        "clone of it in the forward pass, or update it after backward.",
-        label="this backward needs the buffer as it was in the forward pass",
-    )(program)
+    kind = f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:"
+    return from_message("buffer-updated-in-place", PAGE.title, *VERSION)(program, kind=kind)

@@ -140,12 +140,4 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
 
 
 # The messages belong to this cause alone; their line is a use of the tensor, not where it was made.
-_from_text = from_message(
-    "inplace-on-inference-tensor",
-    INFERENCE,
-    PAGE.title,
-    "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
-    "decorator that made it and use torch.no_grad() there, or clone what leaves it.",
-    confidence="likely",
-    label="uses a tensor that was made in inference mode",
-)
+_from_text = from_message("inplace-on-inference-tensor", PAGE.title, *INFERENCE)

@@ -246,13 +246,4 @@ def _clone_of_callers(handed: refused_writes.Handed, path: str) -> Remedy:
 
 
 # The message belongs to this cause alone, and its line is the write.
-_from_text = from_message(
-    "inplace-on-leaf",
-    (*MESSAGES, "leaf-moved-into-graph"),
-    PAGE.title,
-    "This line writes into a leaf that requires grad, while autograd records. Put the write under "
-    "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model.",
-    confidence="likely",
-    role="cause",
-    label="writes into a leaf that requires grad",
-)
+_from_text = from_message("inplace-on-leaf", PAGE.title, *MESSAGES, "leaf-moved-into-graph")

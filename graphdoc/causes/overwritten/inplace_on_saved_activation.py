@@ -149,12 +149,4 @@ def _from_text(program: Program) -> Finding | None:
     if found is None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
-    return from_message(
-        "inplace-on-saved-activation",
-        VERSION,
-        PAGE.title,
-        f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
-        "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
-        "new tensor instead.",
-        label="this backward needs the result as it was before the write",
-    )(program)
+    return from_message("inplace-on-saved-activation", PAGE.title, *VERSION)(program, named=named)

@@ -152,16 +152,7 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
 
 
 # The same where its text alone is known.
-_cut_from_text = from_message(
-    "inplace-on-view",
-    CUT,
-    "`detach_()` cannot cut a view in place",
-    "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
-    "is that of the tensor that it is a view of. Use what `detach()` returns.",
-    confidence="likely",
-    role="cause",
-    label="cuts a view in place",
-)
+_cut_from_text = from_message("inplace-on-view: cut", "`detach_()` cannot cut a view in place", *CUT)
 
 
 def _brief(raised: Raised | None) -> str:
@@ -217,23 +208,5 @@ def _switch(program: Program) -> tuple[Span, ...]:
 def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write, or a use behind it."""
     if program.message(*WRITTEN_SINCE) is not None:
-        return from_message(
-            "inplace-on-view",
-            WRITTEN_SINCE,
-            _NEEDED_SINCE,
-            "This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
-            "a loop over a tensor), whose base was written since. Take the tensor apart again, or take a copy apart.",
-            confidence="likely",
-            role="cause",
-            label="needs a view whose base was written",
-        )(program)
-    return from_message(
-        "inplace-on-view",
-        (*SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP),
-        PAGE.title,
-        "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
-        "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view.",
-        confidence="likely",
-        role="cause",
-        label="writes into a view",
-    )(program)
+        return from_message("inplace-on-view: used", _NEEDED_SINCE, *WRITTEN_SINCE)(program)
+    return from_message("inplace-on-view", PAGE.title, *SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)(program)

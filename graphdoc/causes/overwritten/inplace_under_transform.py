@@ -88,14 +88,10 @@ def recognise(program: Program) -> Finding | None:
         return None
     frame = program.raised_at
     if frame is None or program.evidence.from_text:
-        ids = (*_UNBATCHED, *_CAPTURED)
-        return from_message("inplace-under-transform", ids, PAGE.title, _WHY)(program)
+        return from_message("inplace-under-transform", PAGE.title, *_UNBATCHED, *_CAPTURED)(program)
     if program.raised_in("torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)
-
-
-_WHY = "A function under vmap or grad writes in place into a tensor that the transform does not carry."
 
 
 def _lacks_the_batch(program: Program) -> bool:

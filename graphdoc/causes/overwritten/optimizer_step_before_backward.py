@@ -179,11 +179,4 @@ def _from_text(program: Program) -> Finding | None:
     if found.transposed_weight:
         what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
-    return from_message(
-        "optimizer-step-before-backward",
-        VERSION,
-        PAGE.title,
-        f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
-        "Run the forward pass after the step, or every backward before it.",
-        label="this backward needs the weights from before the step",
-    )(program)
+    return from_message("optimizer-step-before-backward", PAGE.title, *VERSION)(program, what=what, gap=gap)

@@ -131,12 +131,4 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
 
 
 # Text alone: as for a step, but less frequent.
-_from_text = from_message(
-    "parameter-overwritten",
-    VERSION,
-    PAGE.title,
-    "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
-    "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
-    "backward.",
-    label="this backward needs the parameter as it was in the forward pass",
-)
+_from_text = from_message("parameter-overwritten", PAGE.title, *VERSION)

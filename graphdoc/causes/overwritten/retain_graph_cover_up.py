@@ -138,12 +138,4 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
 
 
 # Text alone: stronger where the program's own lines, if they are known, contain the flag.
-_from_text = from_message(
-    "retain-graph-cover-up",
-    VERSION,
-    PAGE.title,
-    "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-    "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
-    "Detach what is carried over and remove the flag.",
-    label="this backward goes through a graph whose weights have been updated",
-)
+_from_text = from_message("retain-graph-cover-up", PAGE.title, *VERSION)

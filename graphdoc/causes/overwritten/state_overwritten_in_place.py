@@ -96,12 +96,4 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
 
 
 # Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice.
-_from_text = from_message(
-    "state-overwritten-in-place",
-    VERSION,
-    PAGE.title,
-    "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
-    "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
-    "the states in a list and join them with torch.stack.",
-    label="this backward needs the state as it was in an earlier step",
-)
+_from_text = from_message("state-overwritten-in-place", PAGE.title, *VERSION)

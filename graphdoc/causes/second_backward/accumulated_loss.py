@@ -97,11 +97,4 @@ def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     return f"`{what}`" if call else ""
 
 
-_from_text = from_message(
-    "accumulated-loss",
-    SECOND_TIME,
-    PAGE.title,
-    "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
-    "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("accumulated-loss", PAGE.title, *SECOND_TIME)

@@ -185,12 +185,4 @@ def _because(program: Program, reuse: Reuse, what: str) -> str:
 
 
 # Text alone: the most frequent cause of "a second time", and now and then behind a version error.
-_from_text = from_message(
-    "carried-state",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
-    "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
-    "The line of this call is where it is noticed; the tensor to detach was kept elsewhere.",
-    label="this backward reaches a part of the graph that belongs to an earlier iteration",
-)
+_from_text = from_message("carried-state", PAGE.title, *SECOND_TIME, *VERSION)

@@ -194,12 +194,4 @@ def _advice(missing: set[str], reuse: Reuse) -> str:
     return "No optimizer of this loss trains what it was computed from, so it is data here: take it without its graph."
 
 
-_from_text = from_message(
-    "graph-built-once",
-    SECOND_TIME,
-    PAGE.title,
-    "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
-    "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
-    "where it is data.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("graph-built-once", PAGE.title, *SECOND_TIME)

@@ -222,11 +222,4 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     return Finding(*Proof.OLDER_EDGE.at(0.94), title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
-_from_text = from_message(
-    "repeated-backward",
-    SECOND_TIME,
-    PAGE.title,
-    "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
-    "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
-    label="this call differentiates a graph that an earlier one has freed",
-)
+_from_text = from_message("repeated-backward", PAGE.title, *SECOND_TIME)

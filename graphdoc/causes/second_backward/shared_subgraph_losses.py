@@ -276,11 +276,4 @@ _COMPILE_NETWORKS = Remedy(
 )
 
 
-_from_text = from_message(
-    "shared-subgraph-losses",
-    SECOND_TIME,
-    PAGE.title,
-    "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
-    "the part that they share. With no optimizer step in between, add the losses and call backward once.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("shared-subgraph-losses", PAGE.title, *SECOND_TIME)

@@ -182,12 +182,4 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
     )
 
 
-_from_text = from_message(
-    "stored-with-graph",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
-    "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
-    "compute again in each update what it is meant to train.",
-    label="this backward reaches a part of the graph that an earlier one has freed or made stale",
-)
+_from_text = from_message("stored-with-graph", PAGE.title, *SECOND_TIME, *VERSION)

@@ -255,12 +255,4 @@ def targets_of(reuse: Reuse) -> tuple[Span, ...]:
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
-_from_text = from_message(
-    "undetached-target",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
-    "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
-    "constant.",
-    label="this backward reaches a part of the graph that is not this loss's own",
-)
+_from_text = from_message("undetached-target", PAGE.title, *SECOND_TIME, *VERSION)
