@@ -117,18 +117,15 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
         return None
     package = deed.package.told if deed is not None else "an installed package"
     at = f" at {deed.place}" if deed is not None else ""
-    return Finding(
-        *Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None),
-        PAGE.title,
-        f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
-        f"{_DATA}",
-        (
-            span("cause", switch.frame, "switches the reentrant checkpoint on"),
-            *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
-            *program.raised_span("noticed here"),
-        ),
-        remedies=tuple(checkpointing_remedies(switch, feature, package)),
+    weight = Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None)
+    text = f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
+    text += f"{_DATA}"
+    spans = (
+        span("cause", switch.frame, "switches the reentrant checkpoint on"),
+        *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
+        *program.raised_span("noticed here"),
     )
+    return Finding(*weight, PAGE.title, text, spans, remedies=tuple(checkpointing_remedies(switch, feature, package)))
 
 
 _DATA = (

@@ -140,14 +140,12 @@ def _marked_once(program: Program) -> Finding:
             spans.append(span("created", applied, f"`{function.name}` is applied here"))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
     # The message alone proves the mark, not whose it is.
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.where(proven or not spans)),
-        f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
-        f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
-        "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
-        (*spans, *_twice(program)),
-        remedies=remedies,
-    )
+    weight = program.weight(0.95, Proof.RAISED.where(proven or not spans))
+    title = f"{name} is marked `@once_differentiable`, and its gradient is differentiated again"
+    text = f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
+    text += "returns has the right values and no derivative. The first gradient could be computed; its derivative "
+    text += "cannot."
+    return Finding(*weight, title, text, (*spans, *_twice(program)), remedies=remedies)
 
 
 def _unmark(

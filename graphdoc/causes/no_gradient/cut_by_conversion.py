@@ -179,10 +179,7 @@ def _float_loss(program: Program) -> Finding | None:
     spans = tuple(span("cause", f, label) for f in number.converted[:1])
     if not spans and frame is not None:
         spans = (span("cause", frame, "this is a Python float, not a tensor"),)
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.where(number.direct)),
-        PAGE.title,
-        "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
-        "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
-        (*spans, *program.raised_span("a float has no graph to go back through")),
-    )
+    weight = program.weight(0.9, Proof.RAISED.where(number.direct))
+    text = "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
+    text += "graph behind. Call `backward()` on the tensor, and take the number from it only for the log."
+    return Finding(*weight, PAGE.title, text, (*spans, *program.raised_span("a float has no graph to go back through")))

@@ -55,12 +55,9 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Words:
     guard = "clamp_min(1)" if counts(birth) else above_zero("division", numbers)
     positive = numbers is not None and not numbers.count("negative")
     whole = counts(birth)
+    way = f"Divide by at least {'one' if whole else 'a little'}: bound {operand}"
     remedies = kept_above_zero(trouble, birth, alone=birth.shows == "inf" and not whole) or guarded(
-        trouble,
-        birth,
-        guard,
-        f"Divide by at least {'one' if whole else 'a little'}: bound {operand}",
-        "Nothing changes where the divisor is above the bound.",
+        trouble, birth, guard, way, "Nothing changes where the divisor is above the bound."
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
     title = f"{operand} is zero, and something is divided by it{inside}"
@@ -78,18 +75,13 @@ def _is_small(birth: Birth, kept: Numbers | None) -> bool:
 
 def _by_little(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the divisor")
+    note = "Nothing changes where the divisor is above the bound."
     return Words(
         f"{operand} comes so close to zero that what is divided by it is not finite",
         "divides by something very small" + (", squared in its derivative" if birth.node else ""),
         "",
         f"{function(trouble, birth)} divides by very little.",
-        guarded(
-            trouble,
-            birth,
-            above_zero("division", birth.operand),
-            f"Keep {operand} away from zero",
-            "Nothing changes where the divisor is above the bound.",
-        )
+        guarded(trouble, birth, above_zero("division", birth.operand), f"Keep {operand} away from zero", note)
         if not any(i.count("negative") for i in (*birth.inputs[1:], *[n for n in (birth.saved("other"),) if n]))
         else (),
     )

@@ -55,6 +55,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Words:
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
     what = "goes below zero" if negative else "reaches zero"
+    note = "The logarithm is bounded; an element at the bound sends no gradient."
     return Words(
         f"{operand} {what}, and its logarithm is {'nan' if negative else 'not finite'}",
         "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
@@ -63,13 +64,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Words:
         _given_logarithms(trouble, birth)
         or _of_exponentials(trouble, birth)
         or kept_above_zero(trouble, birth)
-        or guarded(
-            trouble,
-            birth,
-            above_zero("log", numbers),
-            f"Keep {operand} above zero",
-            "The logarithm is bounded; an element at the bound sends no gradient.",
-        ),
+        or guarded(trouble, birth, above_zero("log", numbers), f"Keep {operand} above zero", note),
     )
 
 
@@ -97,6 +92,8 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
     numbers = birth.operand
     bounds = numbers.bounds if numbers is not None else None
     outside = not birth.node and bounds is not None and point.leaves(*bounds)
+    way = f"Keep {operand} inside of the domain"
+    note = "The result is bounded; an element at the bound sends no gradient."
     return Words(
         f"{operand} lies {beyond}, where `{name}` is {'nan' if birth.shows == 'nan' else 'infinite'}"
         if outside
@@ -105,11 +102,5 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
         f"`{name}` has no value {beyond}" if outside else f"`{name}` ends at {edge}",
         f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}{coarse(numbers)}" if bounds is not None else "",
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
-        guarded(
-            trouble,
-            birth,
-            point.guard_in(numbers.dtype if numbers is not None else ""),
-            f"Keep {operand} inside of the domain",
-            "The result is bounded; an element at the bound sends no gradient.",
-        ),
+        guarded(trouble, birth, point.guard_in(numbers.dtype if numbers is not None else ""), way, note),
     )

@@ -100,12 +100,7 @@ def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Words:
     name = f"`{factor}`" if factor and len(factor) <= LONGEST else "a logarithm"
     title = f"{name} is -inf where it is multiplied by zero, and 0 * -inf is nan"
     text = f"{function(trouble, turned)} is nan for what a mask has left out: its probability is 0, its logarithm -inf."
-    remedies = guarded(
-        trouble,
-        turned,
-        "masked_fill({operand}.isneginf(), 0.0)",
-        f"Let {name} count as zero where it is -inf",
-        "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is.",
-        side=side,
-    )
+    way = f"Let {name} count as zero where it is -inf"
+    note = "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is."
+    remedies = guarded(trouble, turned, "masked_fill({operand}.isneginf(), 0.0)", way, note, side=side)
     return Words(title, "zero times -inf", amount(turned.inputs[side], "minus_inf", name), text, remedies, of=turned)

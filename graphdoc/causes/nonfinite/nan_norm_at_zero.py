@@ -44,13 +44,8 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the length")
     numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)
     wider = _with_eps(trouble, birth) if numbers is not None and numbers.dtype == "float16" else ()
-    remedies = wider or guarded(
-        trouble,
-        birth,
-        above_zero("norm", numbers),
-        f"Keep {operand} away from zero",
-        "A zero vector stays zero, as in `F.normalize`; every other one stays as it is.",
-    )
+    note = "A zero vector stays zero, as in `F.normalize`; every other one stays as it is."
+    remedies = wider or guarded(trouble, birth, above_zero("norm", numbers), f"Keep {operand} away from zero", note)
     return Words(
         f"{operand} is zero, and float16 rounds the default `eps` to zero"
         if wider

@@ -56,11 +56,6 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         label = "one over the root of zero"
         explanation = f"{function(trouble, birth)} is infinite at zero."
     because = amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "the input")
-    remedies = guarded(
-        trouble,
-        birth,
-        above_zero("sqrt", numbers),
-        "Keep what is under the root above zero",
-        "Roots of larger numbers stay as they are; at the bound no gradient flows.",
-    )
+    note = "Roots of larger numbers stay as they are; at the bound no gradient flows."
+    remedies = guarded(trouble, birth, above_zero("sqrt", numbers), "Keep what is under the root above zero", note)
     return Words(title, label, because, explanation, remedies)

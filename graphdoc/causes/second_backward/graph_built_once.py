@@ -101,16 +101,14 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     it, were = in_number(older_graph.several(named), "they were")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line),
-        f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
-        f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
-        f"has freed its graph. {_advice(reuse.lost, reuse)}",
-        _places(program, reuse, apart),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"{it} {were} made {older_graph.before(reuse)}, which freed its graph, and not {again}",
-    )
+    weight = Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line)
+    title = f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title
+    text = f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that "
+    text += f"call has freed its graph. {_advice(reuse.lost, reuse)}"
+    spans = _places(program, reuse, apart)
+    facts = older_graph.facts_of(program, reuse)
+    because = f"{it} {were} made {older_graph.before(reuse)}, which freed its graph, and not {again}"
+    return Finding(*weight, title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
 def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:

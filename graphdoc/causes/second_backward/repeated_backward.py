@@ -107,21 +107,16 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
     freed = span_of("freed" if kept or made else "cause", first, text, moment(reuse.freeing))
     failed = made or failed
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0),
-        _title(program, reuse),
-        f"{_what(reuse, call_name(failing))}. Every call "
-        "frees the graph that it went through unless it is told to keep it.",
-        (
-            *failed,
-            *freed,
-            *span_of(
-                "failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)
-            ),
-        ),
-        remedies=remedies_for(program, reuse),
-        because=_because(reuse),
+    weight = Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0)
+    title = _title(program, reuse)
+    text = f"{_what(reuse, call_name(failing))}. Every call frees the graph that it went through unless it is told to "
+    text += "keep it."
+    spans = (
+        *failed,
+        *freed,
+        *span_of("failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)),
     )
+    return Finding(*weight, title, text, spans, remedies=remedies_for(program, reuse), because=_because(reuse))
 
 
 def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:

@@ -132,22 +132,20 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     exact = reuse.only_heads_stepped or reuse.both_seen
     for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
     for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both),
+    weight = Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both)
+    title = (
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph of {named}, and the first "
         f"{'' if reuse.within_one_call else 'backward '}frees it"
         if named
         else "two losses come from one operation, and the first backward frees its graph"
         if reuse.of_one_node and reuse.joined is None
-        else PAGE.title,
-        f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
-        "The first call frees it, so nothing is left for the second. "
-        f"{_advice(program, reuse)}",
-        (*_meeting(program, reuse), *flow(reuse), *calls_of(program, reuse)),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(reuse),
+        else PAGE.title
     )
+    text = f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. The first call frees it, so nothing is "
+    text += f"left for the second. {_advice(program, reuse)}"
+    spans = (*_meeting(program, reuse), *flow(reuse), *calls_of(program, reuse))
+    facts = facts_of(program, reuse)
+    return Finding(*weight, title, text, spans, facts, remedies_for(program, reuse), because=_because(reuse))
 
 
 def _both(reuse: Reuse) -> str:
