@@ -318,16 +318,11 @@ def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
             "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor is "
             "computed: in a group of one, the difference from the group's mean is always zero."
         )
-    return Finding(
-        *likely(0.85),  # that it has been so is seen; that it is not meant to begin so is not
-        f"`{code}` stops the gradient of {whose}, from the first step on",
-        why,
-        (
-            *span_of("cause", sign.stack, label),
-            *span_of("related", sign.other, f"sends zeros to {whose}"),
-        ),
-        because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
-    )
+    weight = likely(0.85)  # that it has been so is seen; that it is not meant to begin so is not
+    title = f"`{code}` stops the gradient of {whose}, from the first step on"
+    spans = (*span_of("cause", sign.stack, label), *span_of("related", sign.other, f"sends zeros to {whose}"))
+    because = f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero"
+    return Finding(*weight, title, why, spans, because=because)
 
 
 def _over_one(op: str, dim: int | None) -> tuple[str, str]:
@@ -548,19 +543,17 @@ def compared_with_itself(program: Program, sign: Sign) -> Finding | None:
     code = short_code(program.sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values of {whose} there"
-    return Finding(
-        *likely(0.95),  # that both sides are one is seen; that one was meant as a copy is what a distance is for
-        f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
-        "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
-        "where they were needs copies of their values.",
-        (
-            span("cause", kept, "keeps the parameters themselves, no copies"),
-            span("related", frame, "both sides are the same parameters: 0"),
-            *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
-        ),
-        remedies=_copied(program.sources, kept, note),
-        because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
+    weight = likely(0.95)  # that both sides are one is seen; that one was meant as a copy is what a distance is for
+    title = f"`{code}` compares parameters with themselves: it is zero, and trains nothing"
+    text = "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
+    text += "where they were needs copies of their values."
+    spans = (
+        span("cause", kept, "keeps the parameters themselves, no copies"),
+        span("related", frame, "both sides are the same parameters: 0"),
+        *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
     )
+    because = f"in {sign.count} losses both sides of this difference were the same tensors, {whose}"
+    return Finding(*weight, title, text, spans, remedies=_copied(program.sources, kept, note), because=because)
 
 
 def _copied(sources: SourceTexts, kept: Frame, note: str) -> tuple[Remedy, ...]:
@@ -663,18 +656,15 @@ def trained_baseline(program: Program, sign: Sign) -> Finding | None:
             "optimizer's loss fits"
         )
     label = f"multiplies a log-probability, and still carries the graph of the {graph}"
-    return Finding(
-        *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
-        title,
-        f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
-        (
-            *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
-            *span_of("related", sign.other, "fits the same value"),
-            *(span("consumed", f, "both gradients are added up here") for f in calls),
-        ),
-        remedies=_remedies(program.sources, known, note) if len(known) == len(factors) else (),
-        because=because,
+    weight = likely(0.9)  # whom the loss trains is seen; what was meant as a constant is not
+    text = f"How much a policy learns from an action is a constant of its loss. Here that number {said}"
+    spans = (
+        *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
+        *span_of("related", sign.other, "fits the same value"),
+        *(span("consumed", f, "both gradients are added up here") for f in calls),
     )
+    remedies = _remedies(program.sources, known, note) if len(known) == len(factors) else ()
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
@@ -728,20 +718,18 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         if behind:
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
             remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
-    return Finding(
-        *likely(0.94),  # what is thrown away is seen; that the calls were to add up the source alone suggests
-        f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
-        f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
-        "have added.",
-        (
-            *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
-            span("related", call, f"runs {many} times for each step"),
-            *(span("related", s, "uses the gradients of the last call alone") for s in steps),
-        ),
-        remedies=remedies,
-        because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
-        f"followed {many} times",
+    weight = likely(0.94)  # what is thrown away is seen; that the calls were to add up the source alone suggests
+    title = f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts"
+    text = f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
+    text += "have added."
+    spans = (
+        *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
+        span("related", call, f"runs {many} times for each step"),
+        *(span("related", s, "uses the gradients of the last call alone") for s in steps),
     )
+    because = f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
+    because += f"followed {many} times"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:

@@ -321,14 +321,11 @@ def frozen_again(program: Program, sign: Sign) -> Finding | None:
         *(span("cause", f, "unfreezes parameters, until the next `train()`") for f in switched_on[:1]),
         *span_of("related", sign.stack, f"{name} leaves them out"),
     )
-    return Finding(
-        *likely(0.92),  # that ``train()`` freezes is seen; it may be the plan of the training
-        f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
-        _EACH_TRAIN,
-        tuple(spans),
-        remedies=_kept_unfrozen(program.sources, override),
-        because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
-    )
+    weight = likely(0.92)  # that ``train()`` freezes is seen; it may be the plan of the training
+    title = f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again"
+    remedies = _kept_unfrozen(program.sources, override)
+    because = f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps"
+    return Finding(*weight, title, _EACH_TRAIN, tuple(spans), remedies=remedies, because=because)
 
 
 def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
@@ -341,20 +338,18 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
         return None
     whose, name = folded(mine), optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
-    return Finding(
-        *likely(0.92),  # as above
-        f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
-        _EACH_TRAIN,
-        (
-            span("cause", freezes, "runs at every `train()`, and freezes them again"),
-            span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
-            span("related", unfrozen.train, "freezes them again"),
-            *span_of("related", sign.stack, f"{name} leaves them out"),
-        ),
-        remedies=_kept_unfrozen(program.sources, override),
-        because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
-        "of its first steps",
+    weight = likely(0.92)  # as above
+    title = f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step"
+    spans = (
+        span("cause", freezes, "runs at every `train()`, and freezes them again"),
+        span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
+        span("related", unfrozen.train, "freezes them again"),
+        *span_of("related", sign.stack, f"{name} leaves them out"),
     )
+    remedies = _kept_unfrozen(program.sources, override)
+    because = f"{name} holds them, the program switches them on before the training, and they were frozen in each of "
+    because += "its first steps"
+    return Finding(*weight, title, _EACH_TRAIN, spans, remedies=remedies, because=because)
 
 
 def _kept_unfrozen(sources: SourceTexts, override: learning.TrainOverride) -> tuple[Remedy, ...]:
@@ -498,16 +493,13 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
     ``freezing`` the statements that froze them."""
     whose, one = folded(since), len(since) == 1
     was = "was" if one else "were"
-    return Finding(
-        *likely(strength),  # what the others have computed may have come in by a write that is not followed
-        f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late",
-        f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
-        f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
-        "computed before no graph.",
-        (*freezing, *story(program, cut, "computed here while its parameters were frozen")),
-        facts_of(program.cuts, cut),
-        _remedies(program, cut),
-    )
+    weight = likely(strength)  # what the others have computed may have come in by a write that is not followed
+    title = f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late"
+    text = f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none "
+    text += f"of them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
+    text += "computed before no graph."
+    spans = (*freezing, *story(program, cut, "computed here while its parameters were frozen"))
+    return Finding(*weight, title, text, spans, facts_of(program.cuts, cut), _remedies(program, cut))
 
 
 def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:

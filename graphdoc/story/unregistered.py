@@ -325,21 +325,19 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
     if len(args) == 1:
         group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
         remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
-    return Finding(
-        *likely(0.93),  # that no parameter is registered is seen; that these were to be is read off the source
-        f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
-        "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
-        "It does not look into a list or dict.",
-        (
-            *(
-                span("cause", at, f"a plain container: `{made_by}` does not look into it")
-                for _, at, _ in found[:MOST_CAUSES]
-            ),
-            span("failed", frame, f"`{owner}.parameters()` gives nothing"),
+    weight = likely(0.93)  # that no parameter is registered is seen; that these were to be is read off the source
+    title = f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters"
+    text = "A module knows the modules and parameters that are its attributes, and those in a ModuleList or "
+    text += "ModuleDict. It does not look into a list or dict."
+    spans = (
+        *(
+            span("cause", at, f"a plain container: `{made_by}` does not look into it")
+            for _, at, _ in found[:MOST_CAUSES]
         ),
-        remedies=(remedy,),
-        because=f"the optimizer found no parameter in `{owner}`",
+        span("failed", frame, f"`{owner}.parameters()` gives nothing"),
     )
+    because = f"the optimizer found no parameter in `{owner}`"
+    return Finding(*weight, title, text, spans, remedies=(remedy,), because=because)
 
 
 def _makes_layers(value: ast.expr) -> bool:

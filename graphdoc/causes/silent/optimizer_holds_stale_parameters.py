@@ -150,15 +150,13 @@ def _parted(program: Program, sign: Sign) -> Finding:
         args = {"place": place(at), "name": "assign", "value": "False"}
         note = "the load copies the numbers into the parameter that both names stand for"
         remedies.append(Remedy("set_keyword", "load without `assign=True`", "unsafe", note, args))
-    return Finding(
-        *likely(0.93),  # that they were one and are two is seen; that they were to stay one is not
-        f"`assign=True` parts tied weights: {names}",
-        "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
-        span_of("cause", at, "gives each name its own parameter"),
-        remedies=tuple(remedies),
-        because=f"before this load {names} were one parameter; at the first step of "
-        f"{optimizer_of(program.optimizers, sign)} it held one for each",
-    )
+    weight = likely(0.93)  # that they were one and are two is seen; that they were to stay one is not
+    title = f"`assign=True` parts tied weights: {names}"
+    text = "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart."
+    spans = span_of("cause", at, "gives each name its own parameter")
+    because = f"before this load {names} were one parameter; at the first step of "
+    because += f"{optimizer_of(program.optimizers, sign)} it held one for each"
+    return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
 
 
 def _root(names: list[str]) -> str:

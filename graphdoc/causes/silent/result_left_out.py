@@ -184,18 +184,16 @@ def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:
 def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Finding:
     names = [*_owned(program, sign, bound)] or sign.parameters
     whose, one = folded(names), len(names) == 1
-    return Finding(
-        *likely(0.8),  # that nothing is made of the result is seen; what was to be made of it is not
-        f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}",
-        f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
-        "name is bound again or its function ends, so no loss depends on their parameters.",
-        (
-            span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
-        ),
-        remedies=_collected(program.sources, bound, name),
-        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    weight = likely(0.8)  # that nothing is made of the result is seen; what was to be made of it is not
+    title = f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}"
+    text = f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before "
+    text += "the name is bound again or its function ends, so no loss depends on their parameters."
+    spans = (
+        span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
+        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
+    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
+    return Finding(*weight, title, text, spans, remedies=_collected(program.sources, bound, name), because=because)
 
 
 def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Finding:
@@ -251,14 +249,12 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
 
 def _told(program: Program, sign: Sign) -> Finding:
     whose, name = folded(sign.parameters), optimizer_of(program.optimizers, sign)
-    return Finding(
-        *likely(0.6),  # that no loss depends on them is measured; that one should is not
-        f"no loss depends on {whose}, which {name} is to train",
-        f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
-        "never get a gradient. Add it to the loss, or leave them out of the optimizer.",
-        (
-            *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
-        ),
-        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    weight = likely(0.6)  # that no loss depends on them is measured; that one should is not
+    text = f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
+    text += "never get a gradient. Add it to the loss, or leave them out of the optimizer."
+    spans = (
+        *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
+        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
+    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
+    return Finding(*weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=because)

@@ -80,23 +80,17 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
         *span_of("cause", schedule, "multiplies the learning rate by 0"),
         *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0"),
     )
-    return Finding(
-        *likely(0.85),  # that nothing has moved is seen; that a later step would not is not
-        f"the learning rate of {name} is 0 at every step",
-        f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made at "
-        f"0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a warm-up "
-        "that is asked once an epoch, gives 0 for long.",
-        spans,
-        remedies=(
-            Remedy(
-                "raise_rate",
-                "let the schedule begin above 0, and call its `step()` after each step",
-                "display",
-                "The parameters then move from the first step on.",
-            ),
-        ),
-        because=f"at each of {sign.count} steps the gradients were there and the learning rate was 0",
+    weight = likely(0.85)  # that nothing has moved is seen; that a later step would not is not
+    title = f"the learning rate of {name} is 0 at every step"
+    text = f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made "
+    text += f"at 0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a "
+    text += "warm-up that is asked once an epoch, gives 0 for long."
+    note = "The parameters then move from the first step on."
+    remedies = (
+        Remedy("raise_rate", "let the schedule begin above 0, and call its `step()` after each step", "display", note),
     )
+    because = f"at each of {sign.count} steps the gradients were there and the learning rate was 0"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _schedule(program: Program, name: str) -> Frame | None:

@@ -81,15 +81,13 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     )
     whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
-    return Finding(
-        *likely(0.5),  # that nothing reaches them is seen; that something should is not
-        f"{name} steps and never has a gradient: no loss reaches {whose}",
-        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
-        "its steps change nothing.",
-        tuple(spans),
-        because=f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at "
-        f"has reached one of {'their' if alike else 'its'} parameters",
-    )
+    weight = likely(0.5)  # that nothing reaches them is seen; that something should is not
+    title = f"{name} steps and never has a gradient: no loss reaches {whose}"
+    text = f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so its "
+    text += "steps change nothing."
+    because = f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at has "
+    because += f"reached one of {'their' if alike else 'its'} parameters"
+    return Finding(*weight, title, text, tuple(spans), because=because)
 
 
 def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:

@@ -128,19 +128,17 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     names = cut.behind or sign.parameters
     whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")
     note = f"{whose} {receive} the gradient of the sum through `{value}`"
-    return Finding(
-        *likely(0.97),  # that no gradient comes through is seen; that one should is what such a sum is written for
-        f"an estimator detaches both its parts: {whose} {get} no gradient",
-        f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
-        "too.",
-        (
-            span("cause", at, "is to carry the gradient, and is detached"),
-            *span_of("related", sign.stack, f"sends nothing to {whose}"),
-        ),
-        remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
-        because=f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient",
-        covers="GD3",
+    weight = likely(0.97)  # that no gradient comes through is seen; that one should is what such a sum is written for
+    title = f"an estimator detaches both its parts: {whose} {get} no gradient"
+    text = f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is "
+    text += "detached too."
+    spans = (
+        span("cause", at, "is to carry the gradient, and is detached"),
+        *span_of("related", sign.stack, f"sends nothing to {whose}"),
     )
+    remedies = remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note)
+    because = f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because, covers="GD3")
 
 
 def _told(program: Program, sign: Sign) -> Finding:
