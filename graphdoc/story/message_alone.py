@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Protocol, cast
 
 from graphdoc.evidence import Raised, Stale
 from graphdoc.finding import Finding
+from graphdoc.messages.tables import rows
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.observed import Program
@@ -149,14 +148,6 @@ def likelihood(program: Program, slug: str, *ids: str) -> float:
     return _FLAGGED if flagged and strength else strength
 
 
-@cache
-def _words() -> dict[str, list[str]]:
-    """The rows of ``messages/alone.txt``, each padded with empty columns."""
-    text = resources.files("graphdoc.messages").joinpath("alone.txt").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-    return {row[0]: [*row[1:], "", "", ""][:4] for row in rows}
-
-
 class FromMessage(Protocol):
     """What gives a finding from words alone; ``filled`` is what their row leaves open."""
 
@@ -173,7 +164,7 @@ def from_message(row: str, title: str, *ids: str) -> FromMessage:
         strength = likelihood(program, row.partition(":")[0], *ids)
         if not strength:
             return None
-        text, label, confidence, role = _words()[row]
+        text, label, confidence, role = next(said for known, *said in rows("alone", 5) if known == row)
         spans = span_of(cast(Role, role or "failed"), innermost_user(program.raised_stack), label)
         return Finding(strength, cast(Confidence, confidence or "possible"), title, text.format(**filled), spans)
 

@@ -169,12 +169,7 @@ def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
 def story(run: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
     return distinct(
-        (
-            *distinct(causes)[:MOST_CAUSES],
-            *write_spans(found, label),
-            *saved_spans(found),
-            *failed_spans(run, found),
-        )
+        (*distinct(causes)[:MOST_CAUSES], *write_spans(found, label), *saved_spans(found), *failed_spans(run, found))
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.messages.tables import rows
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
@@ -83,37 +84,9 @@ scaler.""",
 )
 
 
-_TELLS = {
-    "scaler-unscale-twice": (
-        "The gradients of this optimizer were unscaled already, and no `scaler.update()` has come since: it was called "
-        "twice in one iteration, or the iteration before ended without its update."
-    ),
-    "scaler-unscale-after-step": "The step has been taken; unscale before it, once.",
-    "scaler-step-twice": "`scaler.update()` is missing between two steps.",
-    "scaler-no-inf-checks": (
-        "None of the optimizer's parameters has a gradient at this point: they were cleared, never computed, or are "
-        "those of other parameters."
-    ),
-    "scaler-update-no-checks": "No optimizer was stepped through the scaler before this update.",
-    "scaler-fp16-gradients": "The parameters themselves are half precision; keep them in float32.",
-    "scaler-not-initialized": "The loss was not scaled: call `scaler.scale(loss).backward()` first.",
-    "scaler-closure": "Optimizers that need a closure cannot be used.",
-}
-"""What each of the scaler's complaints (messages/patterns.json) means."""
-_TITLES = {
-    "scaler-unscale-twice": "unscales gradients that are unscaled already",
-    "scaler-unscale-after-step": "comes after the step that used these gradients",
-    "scaler-step-twice": "is a second step without an `update()` since the first",
-    "scaler-no-inf-checks": "finds no gradient in any parameter of this optimizer",
-    "scaler-update-no-checks": "comes without a step through the scaler",
-    "scaler-fp16-gradients": "is given gradients of half precision",
-    "scaler-not-initialized": "comes before any loss was scaled",
-}
-_AGAIN = {
-    "scaler-unscale-twice": ("unscale_",),
-    "scaler-unscale-after-step": ("step",),
-    "scaler-step-twice": ("step",),
-}
+_TELLS = {message: (deed, text) for message, deed, text in rows("scaler_misuse", 3)}
+"""What goes on after the call that the scaler refuses, and what its complaint means."""
+_AGAIN = {"scaler-unscale-twice": ("unscale_",), "scaler-unscale-after-step": ("step",), "scaler-step-twice": ("step",)}
 _DONE = {"unscale_": "unscaled", "step": "stepped"}
 _ORDER = (
     " The order of an iteration is: scale and backward, unscale at most once, step once for each optimizer, update "
@@ -161,7 +134,7 @@ def _told(program: Program, complaint: str) -> Finding:
         here = "the scaler refuses this call"
         marks = (span("cause", frame, here),) if frame else raised
         elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
-        told = elsewhere or _TELLS[complaint] + _ORDER
+        told = elsewhere or _TELLS[complaint][1] + _ORDER
         return Finding(strength, confidence, title, told, tuple(marks))
     spans = (
         span("cause", lost[0], "throws away the gradients that the step is to use"),
@@ -183,7 +156,7 @@ def _reached_others(program: Program) -> str:
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
-    call, deed = code_at(sources, frame), _TITLES.get(complaint, "")
+    call, deed = code_at(sources, frame), _TELLS[complaint][0]
     return f"`{call}` {deed}" if deed and call and "\n" not in call else PAGE.title
 
 

@@ -9,6 +9,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
 from graphdoc.finding import Finding, edit_at, together
+from graphdoc.messages.tables import rows
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
@@ -107,88 +108,7 @@ class _Misuse:
     text: str
 
 
-_MISUSES = (
-    _Misuse(
-        ("function-save-non-tensor",),
-        "save_for_backward",
-        "saves something with `save_for_backward` that is no tensor",
-        "takes tensors only",
-        "`save_for_backward` takes tensors only. Keep numbers, shapes and lists as attributes of `ctx`.",
-    ),
-    _Misuse(
-        ("legacy-save-for-backward-once",),
-        "save_for_backward",
-        "saves a tensor that is neither its input nor its output",
-        "takes inputs and outputs only",
-        "In this version `save_for_backward` takes inputs and outputs only: return the value as one more output, or "
-        "compute it again in backward.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-not-returned",),
-        "mark_dirty",
-        "changes an input in place and does not return it",
-        "marks what is not returned",
-        "An input that forward changes in place and marks has to be returned: the graph goes on from its new version.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-type",),
-        "mark_dirty",
-        "marks something as changed in place that is no tensor",
-        "takes tensors only",
-        "`mark_dirty` takes tensors only: the inputs that forward has changed in place.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-noninput",),
-        "mark_dirty",
-        "marks a tensor as changed in place that is no input",
-        "takes inputs only",
-        "`mark_dirty` tells autograd of inputs that forward has changed in place; what forward itself has made needs "
-        "no mark.",
-    ),
-    _Misuse(
-        (_NO_BACKWARD,),
-        "",
-        "has no `backward`",
-        "a gradient arrives, and there is nothing to run",
-        "The class has no `backward`, so there is nothing to run when a gradient arrives. Write it as a static method.",
-    ),
-    _Misuse(
-        ("function-no-forward",),
-        "",
-        "has no `forward`",
-        "applied here",
-        "The class has no `forward` of its own. Write it as a static method that takes `ctx` first.",
-    ),
-    _Misuse(
-        ("function-legacy-nonstatic", "function-apply-on-object", "function-instantiate", "legacy-function-instance"),
-        "",
-        "is called as an object",
-        "call `apply` of the class instead",
-        "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
-    ),
-    _Misuse(
-        ("function-saved-tensors-once",),
-        "saved_tensors",
-        "reads `saved_tensors` twice",
-        "given away at the first access",
-        "This Function gives its saved tensors away at the first access: read `ctx.saved_tensors` once, into names.",
-    ),
-    _Misuse(
-        ("function-returned-input-saved",),
-        "save_for_backward",
-        "saves an input that it returns as it is",
-        "saves what is returned as it is",
-        "An input that is returned as it is must not be saved here: return a view (`x.view_as(x)`), or save the "
-        "output.",
-    ),
-    _Misuse(
-        ("function-ctx-attribute",),
-        "",
-        "reads an attribute of `ctx` that was not set",
-        "not set in the forward that made this node",
-        "The attribute was not set on `ctx` in the forward that made this node.",
-    ),
-)
+_MISUSES = [_Misuse(tuple(ids.split()), *said) for ids, *said in rows("function_misuse", 5)]
 
 
 def recognise(program: Program) -> Finding | None:

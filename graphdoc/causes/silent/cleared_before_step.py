@@ -58,11 +58,7 @@ def recognise(program: Program) -> Finding | None:
         return _told(program, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
     told = thrown_away(sources, optimizers, collecting) if collecting else None
-    return told or first_told(
-        program,
-        ("thrown-away", _one_of_several),
-        (LAST_ALONE, _last_alone),
-    )
+    return told or first_told(program, ("thrown-away", _one_of_several), (LAST_ALONE, _last_alone))
 
 
 def _one_of_several(program: Program, sign: Sign) -> Finding | None:

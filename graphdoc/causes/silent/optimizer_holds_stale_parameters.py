@@ -55,12 +55,7 @@ moments), and a scheduler that was made for the old one has to be made again too
 
 def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
-    return first_told(
-        program,
-        ("held-stale", _told),
-        ("suspect-untied", _untied),
-        ("weights-parted", _parted),
-    )
+    return first_told(program, ("held-stale", _told), ("suspect-untied", _untied), ("weights-parted", _parted))
 
 
 def _told(program: Program, sign: Sign) -> Finding:

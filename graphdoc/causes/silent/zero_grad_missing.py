@@ -54,12 +54,7 @@ _OTHER_LOSS = (
 
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
-    told = first_told(
-        program,
-        ("never-cleared", _told),
-        ("left-over", _left_over),
-        ("used-twice", _used_twice),
-    )
+    told = first_told(program, ("never-cleared", _told), ("left-over", _left_over), ("used-twice", _used_twice))
     # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
     # that was the same all the time, and that nothing else keeps.
     own = any(s.facts.get("own") for s in signs(program.signs, "never-cleared"))
