@@ -166,11 +166,24 @@ def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 
-def story(run: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
+def story(run: Evidence, found: Overwrite, causes: Iterable[Span]) -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
-    return distinct(
-        (*distinct(causes)[:MOST_CAUSES], *write_spans(found, label), *saved_spans(found), *failed_spans(run, found))
-    )
+    causes = distinct(causes)[:MOST_CAUSES]
+    return distinct((*causes, *write_spans(found), *saved_spans(found), *failed_spans(run, found)))
+
+
+def finding(
+    program: Program,
+    found: Overwrite,
+    most: float,
+    title: str,
+    text: str,
+    causes: Iterable[Span],
+    remedies: tuple[Remedy, ...],
+) -> Finding:
+    """What all causes of an overwritten tensor tell alike, beside their own words, places and remedies."""
+    spans, because = story(program.evidence, found, causes), reason(program, found)
+    return Finding(*trust(found, most), title, text, spans, facts_of(program, found), remedies, because=because)
 
 
 def steps_of(found: Overwrite) -> list[Writer]:

@@ -21,7 +21,7 @@ from graphdoc.remedies.in_place_write import (
     write_places,
 )
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import facts_of, quoted, reason, saved_by, story, told_of, trust
+from graphdoc.story.overwrite import finding, quoted, saved_by, told_of
 
 PAGE = Page(
     code="GD203",
@@ -92,10 +92,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
     title, what = _words(found)
     text = f"{who} {what} Compute a new tensor instead of writing into this one."
-    spans = story(program.evidence, found, _causes(program.evidence, found))
-    facts = facts_of(program, found)
-    remedies = _remedies(program, found)
-    return Finding(*trust(found, 0.95), title, text, spans, facts, remedies, because=reason(program, found))
+    causes = _causes(program.evidence, found)
+    return finding(program, found, 0.95, title, text, causes, _remedies(program, found))
 
 
 def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:

@@ -87,11 +87,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
     title = f"{overwrite.quoted(found)} is overwritten between forward and backward"
-    spans = overwrite.story(program.evidence, found, _causes(program, found, hook))
-    facts = overwrite.facts_of(program, found)
-    remedies = overwritten_remedies(program, found)
-    because = overwrite.reason(program, found)
-    return Finding(*overwrite.trust(found, 0.96), title, _explain(found, hook), spans, facts, remedies, because=because)
+    causes, remedies = _causes(program, found, hook), overwritten_remedies(program, found)
+    return overwrite.finding(program, found, 0.96, title, _explain(found, hook), causes, remedies)
 
 
 def _explain(found: Overwrite, hook: list[Frame]) -> str:

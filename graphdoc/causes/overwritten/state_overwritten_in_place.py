@@ -14,7 +14,7 @@ from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, facts_of, reason, story, told_of, trust
+from graphdoc.story.overwrite import called, finding, told_of
 
 PAGE = Page(
     code="GD204",
@@ -81,10 +81,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
     text = f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of "
     text += "this graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
     text += "Give each step a tensor of its own."
-    spans = story(program.evidence, found, _causes(program.evidence, found))
-    facts = facts_of(program, found)
     remedies = (*used, *written) if cuts_there(found.writers) else (*written, *used)
-    return Finding(*trust(found, 0.95), title, text, spans, facts, remedies, because=reason(program, found))
+    return finding(program, found, 0.95, title, text, _causes(program.evidence, found), remedies)
 
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
@@ -12,9 +13,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import short_code, user_line
-from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph import accumulators, before, names_of
 
 PAGE = Page(
     code="GD106",
@@ -84,10 +84,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     title = f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title
     text = "The loss of an earlier backward call is still a term of this one, and the graph of that term has been "
     text += "freed. Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted."
-    spans = (*accumulators(program, reuse), *flow(reuse), *calls_of(program, reuse))
-    facts = facts_of(program, reuse)
     because = f"a term of this loss was made {before(reuse)}, which differentiated it already"
-    return Finding(*Proof.OLDER_EDGE.at(0.97), title, text, spans, facts, remedies_for(program, reuse), because=because)
+    return told(program, reuse, Proof.OLDER_EDGE.at(0.97), title, text, accumulators(program, reuse), because)
 
 
 def _summed(sources: SourceTexts, reuse: Reuse) -> str:

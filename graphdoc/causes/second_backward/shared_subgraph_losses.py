@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -18,9 +19,9 @@ from graphdoc.program.proof import Proof, likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
-from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.source.paths import only
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph import call_name, calls_of, facts_of, names_of
 from graphdoc.story.wording import all_told, folded, listing
 
 PAGE = Page(
@@ -115,14 +116,8 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     text += "the graph. The first backward frees all of it, also what the second loss "
     text += f"needs{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only "
     text += "what both losses lead to would be freed."
-    spans = (
-        *(
-            span("cause", f, "compiles the function together with its backward calls")
-            for f in compiled[:1]
-            if len(compiled) == 1
-        ),
-        *calls_of(program, reuse),
-    )
+    spans = span_of("cause", only(compiled), "compiles the function together with its backward calls")
+    spans = (*spans, *calls_of(program, reuse))
     because = "both calls lead through one compiled node, which the first has freed"
     return Finding(*likely(0.8), title, text, spans, facts_of(program, reuse), (_COMPILE_NETWORKS,), because=because)
 
@@ -143,9 +138,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     )
     text = f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. The first call frees it, so nothing is "
     text += f"left for the second. {_advice(program, reuse)}"
-    spans = (*_meeting(program, reuse), *flow(reuse), *calls_of(program, reuse))
-    facts = facts_of(program, reuse)
-    return Finding(*weight, title, text, spans, facts, remedies_for(program, reuse), because=_because(reuse))
+    return told(program, reuse, weight, title, text, _meeting(program, reuse), _because(reuse))
 
 
 def _both(reuse: Reuse) -> str:

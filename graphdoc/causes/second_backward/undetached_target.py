@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
@@ -173,18 +174,12 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     made = older_graph.made_places(reuse.carries, "made here with a graph that neither loss trains")
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.93, reuse.both_seen),
-        f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
-        if what
-        else PAGE.title,
-        f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
-        f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
-        (*made, *older_graph.flow(reuse), *older_graph.calls_of(program, reuse)),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"the graph leads to {behind}; the two losses are for {ours}",
-    )
+    title = f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
+    text = f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
+    text += f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it."
+    because = f"the graph leads to {behind}; the two losses are for {ours}"
+    weight = Proof.OLDER_EDGE.at(0.93, reuse.both_seen)
+    return told(program, reuse, weight, title if what else PAGE.title, text, made, because)
 
 
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
