@@ -164,8 +164,7 @@ _EXPLAINED = {
     Why.UNCALLED: "`.grad` is None until a backward call has filled it for the first time.",
     Why.CLEARED: "`zero_grad()` sets `.grad` to None, and no backward call has filled it since.",
     Why.LEFT_OUT: "Backward fills `.grad` of the leaf tensors that the loss depends on. `{name}` is not among them, so "
-    "its `.grad` stays None. Look between the two for `.detach()`, `no_grad`, "
-    "`torch.tensor(...)` or another copy.",
+    "its `.grad` stays None. Look between the two for `.detach()`, `no_grad`, `torch.tensor(...)` or another copy.",
     Why.TAKEN: "A backward call has reached `{name}`, and its `.grad` is None now: `zero_grad()` of a module and "
     "`.grad = None` take it away, and a custom Function may have given none.",
 }
@@ -244,15 +243,11 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
         title = f"`{code}` stops every gradient of one term of the loss" + f" for {whose}" * ("single" in sign.facts)
         if not sign.facts["term"] and _is_draw(sign):
             title = f"a term of this loss gives {whose} no gradient: it uses a drawn number"
-        return Finding(
-            *likely(0.92),  # that the term has no gradient is seen; that it should have one is not
-            title,
-            why,
-            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients")),
-            remedies=_let_through(sign, code, whose),
-            because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
-            "by the other terms alone",
-        )
+        weight = likely(0.92)  # that the term has no gradient is seen; that it should have one is not
+        places = (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients"))
+        because = f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn by "
+        because += "the other terms alone"
+        return Finding(*weight, title, why, places, remedies=_let_through(sign, code, whose), because=because)
     title = f"`{code}` stops every gradient: {whose} only receive zeros"
     spans = (*cause, *span_of("related", sign.other, f"sends zeros to {whose}"))
     because = f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
@@ -265,18 +260,16 @@ def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     gets, they = in_number(len(sign.parameters) != 1, "get they")
     title = "register the derivative of the operator: `torch.library.register_autograd`"
     note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
-    return Finding(
-        *Proof.STEPS.at(0.94),
-        f"`{code}` has no derivative: {whose} {gets} no gradient",
-        "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
-        "backward, and goes on with the rest of the loss.",
-        (
-            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
-            *span_of("related", sign.other, f"gives {whose} nothing"),
-        ),
-        remedies=(Remedy("register_autograd", title, "display", note),),
-        because=f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient",
+    headline = f"`{code}` has no derivative: {whose} {gets} no gradient"
+    text = "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
+    text += "backward, and goes on with the rest of the loss."
+    spans = (
+        *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
+        *span_of("related", sign.other, f"gives {whose} nothing"),
     )
+    remedies = (Remedy("register_autograd", title, "display", note),)
+    because = f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient"
+    return Finding(*Proof.STEPS.at(0.94), headline, text, spans, remedies=remedies, because=because)
 
 
 def _rounding(sign: Sign, code: str, whose: str) -> Finding:
@@ -284,19 +277,18 @@ def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     cancels = sign.facts["rounding"] == "cancels"
     what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
     how = "in jumps" if sign.facts["jumps"] else "by rounding"
-    return Finding(
-        *likely(0.9),  # that there is no gradient is measured; that there should be one is not
-        f"`{code}` cancels the gradient: only rounding reaches {whose}",
-        "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, and "
-        "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
-        "steps are then as large as any, in random directions.",
-        (
-            *span_of("cause", sign.stack, f"{what}, but for rounding"),
-            *span_of("related", sign.other, f"sends rounding alone to {whose}"),
-        ),
-        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move "
-        "the gradient was an unrelated one",
+    weight = likely(0.9)  # that there is no gradient is measured; that there should be one is not
+    title = f"`{code}` cancels the gradient: only rounding reaches {whose}"
+    text = "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, "
+    text += "and so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its "
+    text += "size: its steps are then as large as any, in random directions."
+    spans = (
+        *span_of("cause", sign.stack, f"{what}, but for rounding"),
+        *span_of("related", sign.other, f"sends rounding alone to {whose}"),
     )
+    because = f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move the "
+    because += "gradient was an unrelated one"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
@@ -476,17 +468,16 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     get, are, they, them = in_number(len(sign.parameters) != 1, "get were they them")
     name = optimizer_of(program.optimizers, sign)
     code = short_code(program.sources, frame)
-    return Finding(
-        *Proof.STEPS.at(0.93),
-        f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"The outer loss depends on {them} only through this gradient, which has no graph without `create_graph=True`.",
-        (
-            span("cause", frame, "this gradient has no graph"),
-            *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
-        ),
-        because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
-        f"call reached {them}, and {they} got no gradient",
+    title = f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss"
+    text = f"The outer loss depends on {them} only through this gradient, which has no graph without "
+    text += "`create_graph=True`."
+    spans = (
+        span("cause", frame, "this gradient has no graph"),
+        *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
     )
+    because = f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward call reached "
+    because += f"{them}, and {they} got no gradient"
+    return Finding(*Proof.STEPS.at(0.93), title, text, spans, because=because)
 
 
 def _is_chosen(call: ast.Call) -> bool:
@@ -507,26 +498,20 @@ def kept_reference(program: Program, sign: Sign) -> Finding | None:
     kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
     code = short_code(program.sources, frame)
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
-    return Finding(
-        *likely(0.95),  # that the derivatives cancel is seen; that they were not meant to is not
-        f"{kept} is not detached: the distance to it gives {whose} no gradient",
-        "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
-        "through its copy cancel, so this part of the loss trains nothing.",
-        (
-            span("cause", frame, "copies the values together with their graph"),
-            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
-            *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
-        ),
-        remedies=remedy_at(
-            frame,
-            "detach_expression",
-            f"detach {f'`{code}`' if code else 'the copy'}",
-            "unsafe",
-            f"the copy is a constant, and the distance from it moves {whose}",
-        ),
-        because="one side of the difference is a copy from before the latest step, the other one is from after it; "
-        f"nothing but copies and views lies between both and {whose}",
+    weight = likely(0.95)  # that the derivatives cancel is seen; that they were not meant to is not
+    title = f"{kept} is not detached: the distance to it gives {whose} no gradient"
+    text = "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
+    text += "through its copy cancel, so this part of the loss trains nothing."
+    spans = (
+        span("cause", frame, "copies the values together with their graph"),
+        *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
+        *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
     )
+    note = f"the copy is a constant, and the distance from it moves {whose}"
+    remedies = remedy_at(frame, "detach_expression", f"detach {f'`{code}`' if code else 'the copy'}", "unsafe", note)
+    because = "one side of the difference is a copy from before the latest step, the other one is from after it; "
+    because += f"nothing but copies and views lies between both and {whose}"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 # Telling a distance of parameters from themselves.
@@ -603,18 +588,17 @@ def dropped_detach(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters)
     calls = [Frame(**f) for f in sign.facts["backward"]]
     note = f"`{name}` is a constant, and the loss trains {whose} by its other terms alone"
-    return Finding(
-        *likely(0.94),  # that the value keeps its graph is seen; that it is to lose it is what the call says
-        f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
-        f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
-        (
-            span("cause", frame, "the result is dropped"),
-            *span_of("related", sign.other, f"still uses `{name}` and its graph"),
-            *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
-        ),
-        remedies=remedy_at(frame, "rewrite", "keep the result", "unsafe", note, pairs=[["{it}", f"{name} = {{it}}"]]),
-        because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
+    weight = likely(0.94)  # that the value keeps its graph is seen; that it is to lose it is what the call says
+    title = f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph"
+    text = f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well."
+    spans = (
+        span("cause", frame, "the result is dropped"),
+        *span_of("related", sign.other, f"still uses `{name}` and its graph"),
+        *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
     )
+    remedies = remedy_at(frame, "rewrite", "keep the result", "unsafe", note, pairs=[["{it}", f"{name} = {{it}}"]])
+    because = f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 # Telling an advantage that is differentiated: the policy's part of the loss moves the value that it starts from.

@@ -365,14 +365,11 @@ def _trains_nobody(program: Program) -> bool:
 def _of_untrained(finding: Finding, whose: str) -> Finding:
     """A term that was computed from the wrong value: the cut is right, and the place to change is the term's own."""
     spans = [replace(s, role="related") if s.role == "cause" else s for s in finding.spans]
-    return replace(
-        finding,
-        title="a term of the loss is a constant: no optimizer holds what it is computed from",
-        explanation=f"It is computed from {whose}, and with a graph it would train nobody either. Compute it from what "
-        "is to learn: one of its two sides, as a rule, is not the value that was meant.",
-        spans=tuple(replace(s, role="cause") if s.role == "consumed" else s for s in spans),
-        remedies=(),
-    )
+    title = "a term of the loss is a constant: no optimizer holds what it is computed from"
+    text = f"It is computed from {whose}, and with a graph it would train nobody either. Compute it from what is to "
+    text += "learn: one of its two sides, as a rule, is not the value that was meant."
+    places = tuple(replace(s, role="cause") if s.role == "consumed" else s for s in spans)
+    return replace(finding, title=title, explanation=text, spans=places, remedies=())
 
 
 def _made_by(program: Program) -> str:

@@ -262,24 +262,22 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
     whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(program.optimizers, sign)
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
-    return Finding(
-        *Proof.SOURCE.at(0.92),
-        f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
-        + ("its parameters are trained" if not value else "its parameters stay frozen"),
-        "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
-        "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
-        remedies=remedy_at(
-            at,
-            "rewrite",
-            f"Call `{module}.requires_grad_({value})`",
-            "unsafe",
-            f"{'Less' if not value else 'More'} is trained than before, as the line says.",
-            pairs=[["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]],
-        ),
-        because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
-        f"{not value} for all parameters in it",
+    title = f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
+    title += "its parameters are trained" if not value else "its parameters stay frozen"
+    text = "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads "
+    text += "it. `requires_grad_()`, with an underscore, switches all parameters of a module."
+    spans = (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done))
+    remedies = remedy_at(
+        at,
+        "rewrite",
+        f"Call `{module}.requires_grad_({value})`",
+        "unsafe",
+        f"{'Less' if not value else 'More'} is trained than before, as the line says.",
+        pairs=[["{module}.requires_grad = {flag}", "{module}.requires_grad_({flag})"]],
     )
+    because = f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
+    because += f"{not value} for all parameters in it"
+    return Finding(*Proof.SOURCE.at(0.92), title, text, spans, remedies=remedies, because=because)
 
 
 _EACH_TRAIN = (
@@ -411,18 +409,16 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     spelled = [[f"{{it}}.{name} = {{flag}}", f"{{it}}.{FLAG} = {{flag}}"]]
     edits = [edit_at("rewrite", at, pairs=spelled) for at in places]
     title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
-    return Finding(
-        *Proof.SOURCE.at(0.92),
-        f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
-        f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
-        (
-            *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
-            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
-        ),
-        remedies=tuple(together(edits, title, "unsafe", _note(value))),
-        because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
-        f"{whose}",
+    headline = f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`"
+    story = f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it."
+    spans = (
+        *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
+        *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
     )
+    remedies = tuple(together(edits, title, "unsafe", _note(value)))
+    because = f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
+    because += f"{whose}"
+    return Finding(*Proof.SOURCE.at(0.92), headline, story, spans, remedies=remedies, because=because)
 
 
 def _note(value: bool) -> str:
@@ -439,22 +435,21 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     was, them, are, their = in_number(not one, "were them are their")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
-    return Finding(
-        *Proof.STEPS.at(0.98, found.earlier is not None),
+    weight = Proof.STEPS.at(0.98, found.earlier is not None)
+    title = (
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
-        else f"{whose} {are} still frozen where {their} own loss is computed",
-        f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
-        "own loss is computed.",
-        (
-            *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
-            *span_of("created", earlier, "had a graph here", moment(found.earlier)),
-            *program.raised_span("the loss that arrives here has no graph"),
-        ),
-        remedies=_let_go(program.sources, found, freezing),
-        covers="GD3",
-        because=because,
+        else f"{whose} {are} still frozen where {their} own loss is computed"
     )
+    text = f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before "
+    text += "its own loss is computed."
+    spans = (
+        *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
+        *span_of("created", earlier, "had a graph here", moment(found.earlier)),
+        *program.raised_span("the loss that arrives here has no graph"),
+    )
+    remedies = _let_go(program.sources, found, freezing)
+    return Finding(*weight, title, text, spans, remedies=remedies, covers="GD3", because=because)
 
 
 def _told(program: Program, found: learning.KeptFrozen, whose: str, one: bool) -> tuple[str, str]:
@@ -541,17 +536,14 @@ def forgotten_flag(
     spans.append(span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient"))
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
-    return Finding(
-        *Proof.GRAPH_END.at(strength, held),
-        f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title,
-        f"Nothing that the loss is computed from requires gradients. "
-        f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
-        "`requires_grad=True`: autograd records nothing for such a tensor.",
-        (*spans, *program.raised_span("the loss that arrives here has no graph")),
-        remedies=remedies,
-        because=f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, "
-        f"and nothing that the loss is computed from requires gradients",
-    )
+    headline = f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title
+    text = "Nothing that the loss is computed from requires gradients. "
+    text += f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
+    text += "`requires_grad=True`: autograd records nothing for such a tensor."
+    places = (*spans, *program.raised_span("the loss that arrives here has no graph"))
+    because = f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, and nothing that the loss is "
+    because += "computed from requires gradients"
+    return Finding(*Proof.GRAPH_END.at(strength, held), headline, text, places, remedies=remedies, because=because)
 
 
 def named(learners: list[learning.Learner]) -> str:

@@ -105,18 +105,17 @@ def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     at, node, owner = found
     whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
     note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
-    return Finding(
-        *likely(0.93),  # that they never change is seen; that this loop is run is not
-        f"`{code}` changes no parameter of `{owner}`: it binds the loop's name",
-        "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
-        "values. `copy_()` writes into it.",
-        (
-            span("cause", at, "binds the name of the loop anew, and nothing reads it"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
-        ),
-        remedies=remedy_at(at, "rewrite", "write into the parameter", "unsafe", note, pairs=_WRITTEN),
-        because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
+    weight = likely(0.93)  # that they never change is seen; that this loop is run is not
+    title = f"`{code}` changes no parameter of `{owner}`: it binds the loop's name"
+    text = "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps "
+    text += "its values. `copy_()` writes into it."
+    spans = (
+        span("cause", at, "binds the name of the loop anew, and nothing reads it"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
     )
+    remedies = remedy_at(at, "rewrite", "write into the parameter", "unsafe", note, pairs=_WRITTEN)
+    because = f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
@@ -208,18 +207,16 @@ def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
         return None
     name = name_of(program.optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
-    return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: `{name}` was made before them",
-        f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
-        "unfrozen, later get gradients that nobody uses.",
-        (
-            span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
-        remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
-        because=unused_gradients(sign, whose),
+    weight = likely(0.92)  # that nobody trains them is seen; that somebody should is the reading of the source
+    headline = f"no optimizer holds {whose}: `{name}` was made before them"
+    text = f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
+    text += "unfrozen, later get gradients that nobody uses."
+    spans = (
+        span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    remedies = (Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),)
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 _WRITTEN = [["{p} = {new}", "{p}.detach().copy_({new})"]]

@@ -133,14 +133,12 @@ _DATA = (
     "the block under `no_grad` and records nothing, whatever the block's parameters require."
 )
 _INSIDE = (
-    "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, "
-    "such as "
-    "`no_grad`, a detach, or frozen parameters."
+    "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, such "
+    "as `no_grad`, a detach, or frozen parameters."
 )
 _GRAD = (
     "The reentrant checkpoint works with a plain `backward()` only: it runs a backward of its own inside, which does "
-    "not know "
-    "the `inputs` that were asked for. The non-reentrant form has no such limit."
+    "not know the `inputs` that were asked for. The non-reentrant form has no such limit."
 )
 
 

@@ -98,15 +98,9 @@ def _told(program: Program, stale: Stale) -> Finding:
         *program.raised_span("this backward needs the buffer as it was"),
     )
     facts = (f"{name}: version {stale.current}, expected {stale.expected}",)
-    remedies = remedy_at(
-        only(wraps),
-        "set_keyword",
-        "Do not broadcast buffers in forward",
-        "unsafe",
-        "Each process then keeps its own buffers; right for constants and for statistics that need not be the same.",
-        name="broadcast_buffers",
-        value="False",
-    )
+    fix = "Do not broadcast buffers in forward"
+    note = "Each process then keeps its own buffers; right for constants and for statistics that need not be the same."
+    remedies = remedy_at(only(wraps), "set_keyword", fix, "unsafe", note, name="broadcast_buffers", value="False")
     return Finding(*program.weight(0.96, Proof.WRITERS.confidence), title, text, spans, facts, remedies)
 
 

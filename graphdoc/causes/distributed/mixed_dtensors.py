@@ -103,14 +103,12 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds")] if made else []
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"an optimizer steps {kinds} in one operation",
-        "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
-        (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once")),
-        remedies=remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False"),
-        because="only a part of these parameters is sharded, or they lie on two meshes",
-    )
+    title = f"an optimizer steps {kinds} in one operation"
+    text = "A foreach optimizer steps all parameters of a group at once, and they are of two kinds."
+    places = (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once"))
+    remedies = remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False")
+    because = "only a part of these parameters is sharded, or they lie on two meshes"
+    return Finding(*Proof.RAISED.at(0.95), title, text, places, remedies=remedies, because=because)
 
 
 def _past_forward(program: Program) -> Finding | None:
@@ -162,15 +160,13 @@ def _used(program: Program, frame: Frame) -> Finding:
     title = "call the sharded module, or `unshard()` it first"
     note = "A plain tensor becomes a DTensor by `DTensor.from_local(x, mesh, placements)`, with its graph."
     code = short_code(program.sources, frame)
-    return Finding(
-        *Proof.RAISED.at(0.9),
-        f"`{code}` got {kinds}" if code else PAGE.title,
-        "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
-        "whether that is a part too.",
-        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
-        remedies=_made_whole(program, frame) or (Remedy("call_module", title, "display", note),),
-        because="one operand is a DTensor and another is not on its mesh",
-    )
+    headline = f"`{code}` got {kinds}" if code else PAGE.title
+    text = "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can "
+    text += "tell whether that is a part too."
+    spans = (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources))
+    remedies = _made_whole(program, frame) or (Remedy("call_module", title, "display", note),)
+    because = "one operand is a DTensor and another is not on its mesh"
+    return Finding(*Proof.RAISED.at(0.9), headline, text, spans, remedies=remedies, because=because)
 
 
 def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:

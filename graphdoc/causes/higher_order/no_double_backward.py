@@ -102,14 +102,12 @@ def _told(program: Program, op: str) -> Finding:
     marks = span_of("cause", frame, "this operation cannot be differentiated twice")
     call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{as_called(name)} has no second derivative, and its gradient is differentiated",
-        f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
-        "could be computed; its derivative cannot." + _instead(op),
-        (*marks, *_twice(program)),
-        remedies=_remedies(op, frame, call),
-    )
+    weight = program.weight(0.95, Proof.RAISED.confidence)
+    title = f"{as_called(name)} has no second derivative, and its gradient is differentiated"
+    text = f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first "
+    text += "gradient could be computed; its derivative cannot."
+    text += _instead(op)
+    return Finding(*weight, title, text, (*marks, *_twice(program)), remedies=_remedies(op, frame, call))
 
 
 def _twice(program: Program) -> tuple[Span, ...]:

@@ -186,16 +186,14 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
 def _at_once(found: scaler_calls.Refused) -> Finding:
     """Twice in one iteration."""
     done = _DONE[found.kind]
-    return Finding(
-        *Proof.CALLS.at(0.95),
-        f"The gradients of one optimizer are {done} twice in one iteration",
-        f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
-        + _ORDER,
-        (
-            span("cause", found.now, "refused here"),
-            span("related", found.earlier, f"{done} here already, and no backward has come since"),
-        ),
+    weight = Proof.CALLS.at(0.95)
+    text = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
+    text += _ORDER
+    spans = (
+        span("cause", found.now, "refused here"),
+        span("related", found.earlier, f"{done} here already, and no backward has come since"),
     )
+    return Finding(*weight, f"The gradients of one optimizer are {done} twice in one iteration", text, spans)
 
 
 def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:

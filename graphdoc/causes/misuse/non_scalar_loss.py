@@ -123,15 +123,14 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
     note = "Every loss counts once, as it does with a weight of one."
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"weights of shape {had} are given for a value of shape {wanted}",
-        "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
-        "mean, has the shape []; without a weight it counts once.",
-        (*spans, *program.raised_span(f"differentiates a value of shape {wanted}")),
-        remedies=remedy_at(frame if number else None, "drop_weights", "Leave out the weights", "unsafe", note)
-        or (as_number(program.sources, one) if wanted == "[]" else ()),
+    title = f"weights of shape {had} are given for a value of shape {wanted}"
+    text = "Every element of what is differentiated has one weight, so that both have the same shape. A number, such "
+    text += "as a mean, has the shape []; without a weight it counts once."
+    places = (*spans, *program.raised_span(f"differentiates a value of shape {wanted}"))
+    remedies = remedy_at(frame if number else None, "drop_weights", "Leave out the weights", "unsafe", note) or (
+        as_number(program.sources, one) if wanted == "[]" else ()
     )
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, places, remedies=remedies)
 
 
 def _weights(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:

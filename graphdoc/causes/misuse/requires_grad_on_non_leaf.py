@@ -78,8 +78,7 @@ def _told(program: Program, hinted: bool) -> Finding:
         *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else PAGE.title,
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
-        "module, set "
-        "the flag on its parameters before the forward.",
+        "module, set the flag on its parameters before the forward.",
         (*marks, *made, *(program.raised_span("refused here") if not marks else ())),
         (f"it is the result of `{known.op}`, not a leaf",) if known and known.op else (),
         _remedies(program.sources, name, statement) if off else _recorded_already(program.sources, name, statement),

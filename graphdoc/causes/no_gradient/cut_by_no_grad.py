@@ -253,13 +253,8 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
             old="inference_mode",
             new="no_grad",
         )
-    removed = remedy_at(
-        switch,
-        "remove_switch",
-        "Record gradients in this part: remove the switch",
-        "unsafe",
-        "The parameters used in this part then receive gradient, and its activations are kept until backward.",
-    )
+    effect = "The parameters used in this part then receive gradient, and its activations are kept until backward."
+    removed = remedy_at(switch, "remove_switch", "Record gradients in this part: remove the switch", "unsafe", effect)
     failing = program.failing.stack if program.failing is not None else []
     whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
     removed = tuple(replace(r, open=whole) for r in removed)

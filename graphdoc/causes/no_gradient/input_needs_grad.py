@@ -101,8 +101,7 @@ def _asked(program: Program) -> Finding:
 
 _NOTHING = (
     "Nothing that this result was computed from requires gradients: neither a parameter nor the input. If the "
-    "derivative "
-    "with respect to the input is wanted, set `requires_grad_()` on it before the forward."
+    "derivative with respect to the input is wanted, set `requires_grad_()` on it before the forward."
 )
 
 
@@ -159,14 +158,12 @@ def _of_frozen(frame: Frame, frozen: list[str], strength: float, certain: bool) 
     note = "What is frozen keeps its place in the result, with None for its gradient."
     args = {"place": place(frame)}
     remedy = Remedy("grad_of_flagged", "Ask only for the gradients of those that require them", "safe", note, args)
-    return Finding(
-        strength,
-        Proof.NODE.confidence if certain else "likely",
-        f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title,
-        (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen])),
-        (where,),
-        remedies=(remedy,),
+    headline = (
+        f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title
     )
+    text = (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen]))
+    spans = (where,)
+    return Finding(strength, Proof.NODE.confidence if certain else "likely", headline, text, spans, remedies=(remedy,))
 
 
 _FROZEN_ONE = (

@@ -78,21 +78,15 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, name: str, update: Frame) -> Finding:
     known = program.tensor_named(name)
     title = f"`{name}` is bound to a new tensor by its own update"
-    return Finding(
-        *program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf)),
-        title,
-        f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
-        "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
-        (span("cause", update, f"`{name}` becomes another tensor here"), *program.raised_span("its .grad is None")),
-        remedies=remedy_at(
-            update,
-            "under_no_grad_update",
-            f"Write into `{name}` instead of assigning its name again",
-            "unsafe",
-            "The leaf stays the same object, and keeps its gradient until it is set to zero.",
-            name=name,
-        ),
-    )
+    weight = program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf))
+    text = f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
+    text += "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` "
+    text += "instead."
+    spans = (span("cause", update, f"`{name}` becomes another tensor here"), *program.raised_span("its .grad is None"))
+    fix = f"Write into `{name}` instead of assigning its name again"
+    note = "The leaf stays the same object, and keeps its gradient until it is set to zero."
+    remedies = remedy_at(update, "under_no_grad_update", fix, "unsafe", note, name=name)
+    return Finding(*weight, title, text, spans, remedies=remedies)
 
 
 def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
@@ -114,14 +108,9 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
         *program.raised_span("its .grad is None"),
     )
     facts = (f"it is the result of `{known.op}`, not a leaf",)
-    remedies = remedy_at(
-        whole,
-        "make_leaf",
-        f"Let `{name}` require gradients after the operation, not before it",
-        "safe",
-        "The values are the same; the tensor that is used and trained is now the leaf.",
-        name=name,
-    )
+    fix = f"Let `{name}` require gradients after the operation, not before it"
+    note = "The values are the same; the tensor that is used and trained is now the leaf."
+    remedies = remedy_at(whole, "make_leaf", fix, "safe", note, name=name)
     return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
@@ -166,15 +155,12 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     title = f"Let `{name}` require gradients after the operation, not before it"
     note = "The values are the same; the tensor that the optimizer trains is now the leaf."
     remedies = remedy_at(whole if name else None, "make_leaf", title, "safe", note, name=name)
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{what} is computed, not a leaf, so no optimizer can train it",
-        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
-        + _leaf_of(behind),
-        (*spans, *(program.raised_span("refused here") if at or not frame else ())),
-        facts,
-        (*remedies, *_give_the_leaf(behind, what, op)),
-    )
+    weight = program.weight(0.95, Proof.RAISED.confidence)
+    title = f"{what} is computed, not a leaf, so no optimizer can train it"
+    text = "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
+    text += _leaf_of(behind)
+    places = (*spans, *(program.raised_span("refused here") if at or not frame else ()))
+    return Finding(*weight, title, text, places, facts, (*remedies, *_give_the_leaf(behind, what, op)))
 
 
 def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:

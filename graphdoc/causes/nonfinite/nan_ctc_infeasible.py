@@ -38,14 +38,10 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     title = "a CTC target is longer than its input allows, so the loss is infinite"
     label = "this input has too few frames for its target"
     because = amount(birth.output, "inf", "the loss of each sample")
+    fix = "Leave out samples whose target does not fit"
+    note = "Their loss and gradient count as zero; all other samples stay as they are."
     remedies = remedy_at(
-        _taking_the_flag(trouble, birth),
-        "set_keyword",
-        "Leave out samples whose target does not fit",
-        "unsafe",
-        "Their loss and gradient count as zero; all other samples stay as they are.",
-        name="zero_infinity",
-        value="True",
+        _taking_the_flag(trouble, birth), "set_keyword", fix, "unsafe", note, name="zero_infinity", value="True"
     )
     return Words(title, label, because, f"{function(trouble, birth)} finds no alignment for some sample.", remedies)
 

@@ -53,16 +53,15 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them {what}" if bounds else ""
     title = "Make the values distinct, or differentiate only what has a derivative"
     note = "A distinct jitter on the diagonal, `eigvalsh`/`svdvals`, or a Function for the symmetric function."
-    return Words(
-        f"{operand} has {told}: the {vectors} have no derivative",
+    label = (
         "divides by the values and their differences in backward"
         if zeros
-        else "its backward divides by the differences of the values",
-        shown,
-        f"the derivative of {function(trouble, birth)} divides by "
-        + ("a zero: a value, or the difference of two." if zeros else "differences of values that are equal."),
-        (*(_spread(birth) if not singular else ()), Remedy("distinct_diagonal", title, "display", note)),
+        else "its backward divides by the differences of the values"
     )
+    text = f"the derivative of {function(trouble, birth)} divides by "
+    text += "a zero: a value, or the difference of two." if zeros else "differences of values that are equal."
+    remedies = (*(_spread(birth) if not singular else ()), Remedy("distinct_diagonal", title, "display", note))
+    return Words(f"{operand} has {told}: the {vectors} have no derivative", label, shown, text, remedies)
 
 
 def _spread(birth: Birth) -> tuple[Remedy, ...]:

@@ -117,15 +117,9 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
         note = "The same numbers, without gradient as before; the results are ordinary tensors."
         out.append(Remedy("swap_switch", title, "safe", note, {"place": place(origin.switch)}))
     if origin.taken is not None:
-        out.append(
-            Remedy(
-                "clone_expression",
-                f"clone what leaves inference mode, at {where(origin.taken)}",
-                "safe",
-                "A clone made outside inference mode is an ordinary tensor with the same numbers.",
-                {"place": place(origin.taken)},
-            )
-        )
+        fix = f"clone what leaves inference mode, at {where(origin.taken)}"
+        effect = "A clone made outside inference mode is an ordinary tensor with the same numbers."
+        out.append(Remedy("clone_expression", fix, "safe", effect, {"place": place(origin.taken)}))
     if writes:
         out.append(
             Remedy(

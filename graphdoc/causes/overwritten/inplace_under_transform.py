@@ -109,15 +109,12 @@ def _norm(program: Program, frame: Frame) -> Finding:
     if not remedies:
         title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
         remedies = [Remedy("replace_norms", title, "display", note)]
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        "BatchNorm updates its buffers under a torch.func transform",
-        "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
-        "the transformed function, so the write is refused.",
-        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers")),
-        remedies=tuple(remedies),
-        because="BatchNorm wrote a buffer in place, and the transform does not carry it",
-    )
+    title = "BatchNorm updates its buffers under a torch.func transform"
+    text = "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments "
+    text += "of the transformed function, so the write is refused."
+    places = (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers"))
+    because = "BatchNorm wrote a buffer in place, and the transform does not carry it"
+    return Finding(*Proof.RAISED.at(0.95), title, text, places, remedies=tuple(remedies), because=because)
 
 
 def _unbatched(program: Program, frame: Frame) -> Finding:
@@ -143,17 +140,14 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
                 inside=True,
                 same=True,
             )
-    return Finding(
-        *Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None),
-        f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
-        "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
-        tuple(spans),
-        remedies=remedies
-        or (
-            Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),
-        ),
-        because=f"{name} is not mapped over, and what is written into it is",
+    weight = Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None)
+    title = f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title
+    text = "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one."
+    ways = remedies or (
+        Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),
     )
+    because = f"{name} is not mapped over, and what is written into it is"
+    return Finding(*weight, title, text, tuple(spans), remedies=ways, because=because)
 
 
 def _captured(program: Program, frame: Frame) -> Finding:

@@ -131,12 +131,9 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only")
     step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts")
     title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
-    words = Remedy(
-        "autocast_per_forward",
-        "enter autocast for each forward, and leave it before the step",
-        "display",
-        "The casts are kept for one forward then, and each step is seen by the next one.",
-    )
+    fix = "enter autocast for each forward, and leave it before the step"
+    effect = "The casts are kept for one forward then, and each step is seen by the next one."
+    words = Remedy("autocast_per_forward", fix, "display", effect)
     args = {"name": "cache_enabled", "value": "False"}
     text = "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
     text += "inside of the region, so every later forward computes with the parameters of the first one."

@@ -121,20 +121,19 @@ def _measured(sign: Sign) -> Finding:
     """What the forward has saved is overwritten, whoever holds that memory: a slot that layers take turns in."""
     whose = folded(sign.parameters)
     made = [Frame(**f) for f in sign.facts["made"]]
-    return Finding(
-        *likely(0.96),  # that it is another gradient is measured; that it is none on purpose is not
-        f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
-        "A forward has saved this memory for its backward, and it is written before backward reads it. The write does "
-        "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "
-        "reads them, or give each layer memory of its own.",
-        (
-            *span_of("cause", sign.stack, "writes to memory that a forward has saved"),
-            *span_of("created", made, "saves it for backward"),
-            *span_of("failed", sign.other, "reads what was written since"),
-        ),
-        because=f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the "
-        "same bit for bit, and the gradient another",
+    weight = likely(0.96)  # that it is another gradient is measured; that it is none on purpose is not
+    title = f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten"
+    text = "A forward has saved this memory for its backward, and it is written before backward reads it. The write "
+    text += "does not raise the version of what was saved, so PyTorch raises no error. Load the values again before "
+    text += "backward reads them, or give each layer memory of its own."
+    spans = (
+        *span_of("cause", sign.stack, "writes to memory that a forward has saved"),
+        *span_of("created", made, "saves it for backward"),
+        *span_of("failed", sign.other, "reads what was written since"),
     )
+    because = f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the same "
+    because += "bit for bit, and the gradient another"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _may_move(found: Overwrite, sign: Sign) -> bool:

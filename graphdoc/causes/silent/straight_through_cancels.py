@@ -104,19 +104,18 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     whose, code = folded(sign.parameters), short_code(program.sources, innermost_user(sign.stack))
     term = "term" in sign.facts
     note = "the term then says how far the value has gone from there: choose that value yourself"
+    title = f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero"
+    text = f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
+    text += "two is zero wherever the value goes, and the slope of a square is zero there."
+    spans = (
+        *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
+        *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
+    )
+    remedies = (Remedy("another_reference", "compare with a value from elsewhere", "display", note),)
+    because = f"in {sign.count} backward calls both were equal in every element"
+    # The term is zero by the way it is written; a whole loss of zero was measured.
     return Finding(
-        0.94,
-        # The term is zero by the way it is written; a whole loss of zero was measured.
-        "likely" if term else Proof.STEPS.confidence,
-        f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero",
-        f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
-        "two is zero wherever the value goes, and the slope of a square is zero there.",
-        (
-            *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
-            *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
-        ),
-        remedies=(Remedy("another_reference", "compare with a value from elsewhere", "display", note),),
-        because=f"in {sign.count} backward calls both were equal in every element",
+        0.94, "likely" if term else Proof.STEPS.confidence, title, text, spans, remedies=remedies, because=because
     )
 
 

@@ -87,21 +87,20 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     step = [Frame(**f) for f in sign.facts["step"]]
     if in_this_order(clear, sign.other, sign.stack):
         return None  # cleared for both losses, of which the first step had one alone
-    return Finding(
-        *likely(0.95),  # what each step uses is seen; that the other loss is not to train them is not
-        f"{name} also uses the gradients of another optimizer's loss",
-        f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
-        "`backward()` adds to what is there.",
-        (
-            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
-            *span_of("related", clear, f"clears {name}"),
-            *span_of("related", sign.other, "fills the same gradients again"),
-            *span_of("related", step, f"{name} uses the sum"),
-        ),
-        remedies=tuple(_remedies(program, sign, step, early=True)),
-        because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
-        f"{sign.count} times in a row, the next step used what its loss had left as well",
+    weight = likely(0.95)  # what each step uses is seen; that the other loss is not to train them is not
+    title = f"{name} also uses the gradients of another optimizer's loss"
+    text = f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
+    text += "`backward()` adds to what is there."
+    spans = (
+        *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
+        *span_of("related", clear, f"clears {name}"),
+        *span_of("related", sign.other, "fills the same gradients again"),
+        *span_of("related", step, f"{name} uses the sum"),
     )
+    remedies = tuple(_remedies(program, sign, step, early=True))
+    because = f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
+    because += f"{sign.count} times in a row, the next step used what its loss had left as well"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _used_twice(program: Program, sign: Sign) -> Finding:
