@@ -214,20 +214,16 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
     scale = innermost_at(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(program.sources, sign, code, whose, scale)
-    why = (
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
-        "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
-        "`x + (torch.round(x) - x).detach()`."
-    )
+    why = "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph "
+    why += "goes on through them, which is why nothing fails. A straight-through estimator sends the gradient past "
+    why += "them: `x + (torch.round(x) - x).detach()`."
     exactly = "exactly zero"
     if _is_draw(sign):
         drawn = bindings.call_at(program.sources, innermost_user(sign.stack))
         code = f"{bindings.text_of(drawn.func)}()" if drawn is not None else code
-        why = (
-            "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of the "
-            "draw as zero, and the graph goes on through it. Draw noise apart from the parameters, as "
-            "`mean + std * noise`; a decision needs its log-probability or a relaxation."
-        )
+        why = "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of "
+        why += "the draw as zero, and the graph goes on through it. Draw noise apart from the parameters, as `mean + "
+        why += "std * noise`; a decision needs its log-probability or a relaxation."
     if str(sign.facts.get("op", "")).endswith("NotImplemented"):
         return _unregistered(sign, code, whose)
     if flat := sign.facts.get("flat"):
@@ -294,22 +290,16 @@ def _rounding(sign: Sign, code: str, whose: str) -> Finding:
 def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
     """Every value lies where the function is flat, and has done so from the first step on."""
     label = f"every value is {bound}: no gradient passes"
-    why = (
-        f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
-        "stays like that. Look at the sign and the size of these values, or at the margin."
-    )
+    why = f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
+    why += "stays like that. Look at the sign and the size of these values, or at the margin."
     if bound == "zeros" and sign.facts["both"]:
         label = "both factors are zero in every element: no gradient passes"
-        why = (
-            "The gradient of each factor is multiplied by the other, and both are zero. Zero gradients move nothing, "
-            "so it stays like that. Let one of them begin with random numbers."
-        )
+        why = "The gradient of each factor is multiplied by the other, and both are zero. Zero gradients move nothing, "
+        why += "so it stays like that. Let one of them begin with random numbers."
     elif bound == "zeros":
         label = "the other factor is zero in every element"
-        why = (
-            "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor is "
-            "computed: in a group of one, the difference from the group's mean is always zero."
-        )
+        why = "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor "
+        why += "is computed: in a group of one, the difference from the group's mean is always zero."
     weight = likely(0.85)  # that it has been so is seen; that it is not meant to begin so is not
     title = f"`{code}` stops the gradient of {whose}, from the first step on"
     spans = (*span_of("cause", sign.stack, label), *span_of("related", sign.other, f"sends zeros to {whose}"))
@@ -351,9 +341,8 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
     text += "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient "
     text += "past the rounding: `x + (torch.round(x) - x).detach()`."
     remedies = _let_through(sign, code, whose)
-    because = (
-        f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`" + share
-    )
+    because = f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
+    because += share
     return Finding(*Proof.NODE.at(0.93, zeros >= MOSTLY), title, text, tuple(spans), remedies=remedies, because=because)
 
 
@@ -622,23 +611,17 @@ def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     own = sign.facts.get("own")
     if own is None:
         graph, title = "value", f"{named} is not detached: the policy loss trains {whose} as well"
-        said = (
-            "still has the graph of the value it was computed from. So the policy loss trains this value too, against "
-            "the loss that fits it."
-        )
+        said = "still has the graph of the value it was computed from. So the policy loss trains this value too, "
+        said += "against the loss that fits it."
         note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
-        because = (
-            f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
-            f"such calls both terms lead to {whose}"
-        )
+        because = f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} such "
+        because += f"calls both terms lead to {whose}"
     else:
         graph, title = "policy", f"{named} is not detached: both it and the log-probability train {whose}"
         said = "depends on the policy and still has its graph. So the policy also learns to change the number itself."
         note = f"the log-probability alone trains {whose}"
-        because = (
-            f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
-            "optimizer's loss fits"
-        )
+        because = f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
+        because += "optimizer's loss fits"
     label = f"multiplies a log-probability, and still carries the graph of the {graph}"
     weight = likely(0.9)  # whom the loss trains is seen; what was meant as a constant is not
     text = f"How much a policy learns from an action is a constant of its loss. Here that number {said}"

@@ -322,10 +322,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         lost = "go to no optimizer" if sign.facts.get("idle") else "are cleared before their step"
-        because = (
-            "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to others "
-            f"{lost}"
-        )
+        because = "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to "
+        because += f"others {lost}"
     else:
         receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
         cut_off = f"the graph is cut after {them}"
@@ -334,16 +332,14 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("before"):
-            because = (
-                f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
-            )
+            because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a "
+            because += "row"
         if sign.facts.get("at_steps"):
             title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
             because = f"{they} had none at each step of {their} optimizer that was looked at"
     told = program.cuts[0] if program.cuts else None
-    explanation = (
-        f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."
-    )
+    explanation = f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has "
+    explanation += "a graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     if term and frame is not None and _trains_nobody(program):
         return _of_untrained(told_now, folded({n: None for c in program.cuts for n in c.behind}))

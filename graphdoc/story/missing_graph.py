@@ -228,9 +228,8 @@ def unseen(program: Program, strength: float, title: str, hint: str) -> Finding 
     """
     if not without_graph(program.raised) or program.cuts or loss_made(program.evidence.extras)[0]:
         return None
-    text = (
-        "The message says only that the loss has no graph; where it was lost was not observed. One reason to look for: "
-    )
+    text = "The message says only that the loss has no graph; where it was lost was not observed. One reason to look "
+    text += "for: "
     run = " A run under graphdoc shows the line." if program.evidence.from_text else ""
     where_noticed = program.raised_span("the loss that arrives here has no graph")
     return Finding(*possible(strength), title, f"{text}{hint}{run}", where_noticed)

@@ -68,12 +68,12 @@ def saved_by(node: Node) -> str:
     return name or node.op
 
 
-def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:
+def write_spans(found: Overwrite) -> tuple[Span, ...]:
     """Every place that wrote, in the order of the writes."""
     out = []
     for w in found.writers[:MOST_WRITERS]:
         if w.frame is not None:
-            text = label or f"{quoted(found, w.stale)} is changed here{_through(w)}"
+            text = f"{quoted(found, w.stale)} is changed here{_through(w)}"
             out.append(span("mutated", w.frame, text, when=moment(found.made_by(w))))
     return distinct(out)
 

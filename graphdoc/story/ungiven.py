@@ -28,10 +28,8 @@ from graphdoc.story.wording import folded, listing, opening, optimizer_of, share
 
 def in_no_optimizer(program: Program, sign: Sign) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
-    name, whose = (
-        optimizer_of(program.optimizers, sign),
-        folded(sign.parameters, beside=(p.name for p in program.parameters)),
-    )
+    name = optimizer_of(program.optimizers, sign)
+    whose = folded(sign.parameters, beside=(p.name for p in program.parameters))
     weight = possible(0.4)  # so is every network that is left alone on purpose
     title = f"no optimizer holds {whose}, which get gradients"
     text = f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
@@ -68,10 +66,8 @@ def ungiven_places(program: Program, sign: Sign, whose: str) -> tuple[Span, ...]
 
 def unused_gradients(sign: Sign, whose: str) -> str:
     """The sentence of evidence of parameters that get gradients and are in no optimizer."""
-    return (
-        f"{whose} got gradients in {sign.count} backward calls, no optimizer holds them, and nothing else has "
-        "changed them"
-    )
+    seen = f"{whose} got gradients in {sign.count} backward calls"
+    return f"{seen}, no optimizer holds them, and nothing else has changed them"
 
 
 # Telling a group of parameters that was filled for an optimizer and never handed over.

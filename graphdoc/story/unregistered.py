@@ -69,9 +69,8 @@ def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
     edits = [e for at, made in places for e in _as_parameter(program.sources, at, made)]
     name, whose = optimizer_of(program.optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
-    note = (
-        f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
-    )
+    note = f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains "
+    note += f"{'it' if one else 'them'}"
     title = "register it as a parameter" if one else "register them as parameters"
     weight = likely(0.92)  # that they get gradients nobody uses is seen; that they are to learn is not
     headline = f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer"

@@ -85,11 +85,8 @@ def _told(program: Program, stale: Stale) -> Finding:
     used = span_of("created", node.stack, f"{name} is used here") if node else ()
     frame = innermost_user(write.stack) if write else None
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
-    title = (
-        f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
-        if stale.tensor.name
-        else PAGE.title
-    )
+    title = f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
+    title = title if stale.tensor.name else PAGE.title
     text = f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
     text += "An earlier forward had saved it and has not had its backward yet."
     spans = (

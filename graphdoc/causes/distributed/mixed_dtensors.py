@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
@@ -13,7 +12,7 @@ from graphdoc.program.bindings import assignments, call_at, dotted, expression_a
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import reached, short_code, span
+from graphdoc.program.spans import place, reached, short_code, span
 from graphdoc.remedies.fix_places import through_wrapper
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
@@ -181,19 +180,11 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
     if len(here) != 1 or not other:
         return ()
     made = f"torch.distributed.tensor.DTensor.from_local({here[0]}, {other}.device_mesh)"
-    return tuple(
-        replace(r, open=f"whether each rank holds the whole of `{here[0]}`, or a part of it, is for you to say")
-        for r in remedy_at(
-            frame,
-            "use_instead",
-            f"make `{here[0]}` a DTensor on the mesh of `{other}`",
-            "unsafe",
-            "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say.",
-            operand=here[0],
-            name=made,
-            inside=True,
-        )
-    )
+    title = f"make `{here[0]}` a DTensor on the mesh of `{other}`"
+    note = "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say."
+    args = {"place": place(frame), "operand": here[0], "name": made, "inside": True}
+    whole = f"whether each rank holds the whole of `{here[0]}`, or a part of it, is for you to say"
+    return (Remedy("use_instead", title, "unsafe", note, args, whole),)
 
 
 def _sharded(sources: SourceTexts) -> list[Span]:

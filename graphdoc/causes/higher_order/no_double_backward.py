@@ -154,12 +154,10 @@ def _unmark(
         note = "It computes with torch's own operations on what forward was given or returned, so autograd can "
         note += "differentiate it as it stands; the second derivative is then that of the written formula."
         return remedy_at(decorator, "remove_switch", f"Take the mark off `{name}.backward`", "unsafe", note)
-    note = (
-        f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given or "
-        "returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place writes, "
-        "numpy, another library, values that forward computed on the way) the second derivative would be wrong without "
-        "a word."
-    )
+    note = f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given "
+    note += "or returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place "
+    note += "writes, numpy, another library, values that forward computed on the way) the second derivative would be "
+    note += "wrong without a word."
     return (Remedy("rewrite_backward", f"Make `{name}.backward` differentiable", "display", note),)
 
 
@@ -211,14 +209,8 @@ def _forward(run: Evidence, op: str) -> Frame | None:
             ):
                 return frame
     short = op.strip("_").removesuffix("_backward")
-    return only(
-        [
-            f
-            for name in _CALLS
-            for f in bindings.calls_named(run.sources, name)
-            if name in short or _CALLS[name] in short
-        ]
-    )
+    names = [name for name, kernel in _CALLS.items() if name in short or kernel in short]
+    return only([f for name in names for f in bindings.calls_named(run.sources, name)])
 
 
 _CALLS = {

@@ -54,11 +54,8 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    return (
-        _told(program)
-        if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is not None
-        else None
-    )
+    said = program.message("non-float-requires-grad", "non-float-requires-grad-setattr")
+    return _told(program) if said is not None else None
 
 
 def _told(program: Program) -> Finding:

@@ -126,20 +126,13 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "torch.Tensor(", "tensor(")):
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
-        return remedy_at(
-            frame,
-            "stack_instead_of_tensor",
-            f"Keep the tensor: drop {as_called(cut.op)}"
-            if one
-            else "Join the tensors with torch.stack, which keeps their graphs",
-            "safe",
-            "The loss has the same value and now reaches "
-            + ("what this tensor was computed from." if one else "every tensor of the list."),
-            structure=structure,
-            **({"flat": True} if cut.element_dims else {}),
-            **({"nested": True} if cut.nested else {}),
-            **({"mixed": True} if cut.mixed else {}),
-        )
+        fix, reached = "Join the tensors with torch.stack, which keeps their graphs", "every tensor of the list"
+        if one:
+            fix, reached = f"Keep the tensor: drop {as_called(cut.op)}", "what this tensor was computed from"
+        note = f"The loss has the same value and now reaches {reached}."
+        shape = {"flat": bool(cut.element_dims), "nested": cut.nested, "mixed": cut.mixed}
+        how = {name: True for name, holds in shape.items() if holds}
+        return remedy_at(frame, "stack_instead_of_tensor", fix, "safe", note, structure=structure, **how)
     title = f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else ""
     in_torch = Remedy("torch_instead_of_numpy", title, "unsafe", missing_graph.kept_note(cut), {"place": place(frame)})
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):

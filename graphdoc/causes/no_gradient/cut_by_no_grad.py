@@ -166,11 +166,9 @@ def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
     """What ran without being recorded, and where that was switched off."""
     where_off = f" {'inside the call ' if off.inside else ''}at {where(off.switch)}" if off.switch else ""
     told = f"`{off.kind}`{where_off}" if off.kind else "nothing shows where it was switched off"
-    text = (
-        f"{_code(sources, cut)} at {missing_graph.same_line(cut)} ran while gradient recording was off ({told}). Its "
-        "result has no graph although the parameters require gradients, and neither has the loss that is computed "
-        "from it."
-    )
+    text = f"{_code(sources, cut)} at {missing_graph.same_line(cut)} ran while gradient recording was off ({told}). "
+    text += "Its result has no graph although the parameters require gradients, and neither has the loss that is "
+    text += "computed from it."
     more = [_CLOSURE] if off.closure is not None else []
     return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
 
@@ -244,23 +242,14 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         return ()
     swap: tuple[Remedy, ...] = ()
     if cut.grad_mode:
-        swap = remedy_at(
-            switch,
-            "swap_switch",
-            "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
-            "unsafe",
-            "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",
-            old="inference_mode",
-            new="no_grad",
-        )
+        fix = "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records"
+        note = "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before."
+        swap = remedy_at(switch, "swap_switch", fix, "unsafe", note, old="inference_mode", new="no_grad")
     effect = "The parameters used in this part then receive gradient, and its activations are kept until backward."
     removed = remedy_at(switch, "remove_switch", "Record gradients in this part: remove the switch", "unsafe", effect)
     failing = program.failing.stack if program.failing is not None else []
     whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
     removed = tuple(replace(r, open=whole) for r in removed)
-    inside = (
-        ()
-        if missing_graph.recording_was_on(program.evidence.extras)
-        else recorded_call(program.sources, cut, program.raised, switch)
-    )
+    off = not missing_graph.recording_was_on(program.evidence.extras)
+    inside = recorded_call(program.sources, cut, program.raised, switch) if off else ()
     return (*swap, *inside, *scoped(program, cut, switch), *removed)

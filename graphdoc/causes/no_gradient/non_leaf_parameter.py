@@ -187,8 +187,6 @@ def _leaf_of(leaves: list[str]) -> str:
 def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:
     if len(leaves) != 1:
         return ()
-    note = (
-        f"{what} is computed from it again by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
-        "forward, so that the loss reaches the leaf through that operation."
-    )
+    note = f"{what} is computed from it again by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
+    note += "forward, so that the loss reaches the leaf through that operation."
     return (Remedy("give_the_leaf", f"Give the optimizer the leaf `{leaves[0]}`", "display", note),)

@@ -147,10 +147,9 @@ def _left(program: Program, reuse: Reuse) -> Finding:
     text += f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most "
     text += "likely data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to "
     text += "learn through both, the earlier call has to keep its graph."
-    because = (
-        f"{what} {was} computed {older_graph.before(reuse)}, which freed {its} graph; the pass of this loss leads "
-    )
-    return _data(program, reuse, title, text, because + f"to {folded(reuse.behind, 2)}, too")
+    because = f"{what} {was} computed {older_graph.before(reuse)}, which freed {its} graph; the pass of this loss "
+    because += f"leads to {folded(reuse.behind, 2)}, too"
+    return _data(program, reuse, title, text, because)
 
 
 def _data(program: Program, reuse: Reuse, title: str, text: str, because: str) -> Finding:

@@ -83,16 +83,12 @@ def _told(program: Program, sign: Sign) -> Finding:
         "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )
     what = "holds what the model no longer has"
-    why = (
-        "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
-        "which get no gradient."
-    )
+    why = "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
+    why += "which get no gradient."
     if change is None and later is None and not sign.facts.get("gone", True):
         what = "holds none of the parameters that get gradients"
-        why = (
-            "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
-            "this one before it was replaced."
-        )
+        why = "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
+        why += "this one before it was replaced."
     return Finding(
         0.97,
         "likely" if change is None else of_steps(sign),

@@ -105,11 +105,8 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
 
 def _used_twice(program: Program, sign: Sign) -> Finding:
     """The optimizer steps several times, by two losses or in a loop, and is cleared before the first step alone."""
-    name, step, one = (
-        optimizer_of(program.optimizers, sign),
-        [Frame(**f) for f in sign.facts["step"]],
-        sign.facts.get("one"),
-    )
+    name, one = optimizer_of(program.optimizers, sign), sign.facts.get("one")
+    step = [Frame(**f) for f in sign.facts["step"]]
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
         *likely(0.95),  # what each step uses is seen; that the second is not to use all of it is not
