@@ -37,14 +37,8 @@ GRAD_MODES = (
 INFERENCE_MODE = ("torch.inference_mode", "generated/torch.autograd.grad_mode.inference_mode.html")
 TENSOR_VIEWS = ("Tensor views", "tensor_view.html")
 OPTIM = ("torch.optim", "optim.html")
-MODULE_BUFFERS = (
-    "torch.nn.Module.register_buffer",
-    "generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
-)
-LOAD_STATE_DICT = (
-    "torch.nn.Module.load_state_dict",
-    "generated/torch.nn.Module.html#torch.nn.Module.load_state_dict",
-)
+MODULE_BUFFERS = ("torch.nn.Module.register_buffer", "generated/torch.nn.Module.html#torch.nn.Module.register_buffer")
+LOAD_STATE_DICT = ("torch.nn.Module.load_state_dict", "generated/torch.nn.Module.html#torch.nn.Module.load_state_dict")
 FAQ_MEMORY = (
     "Frequently asked questions: don't accumulate history across your training loop",
     "notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from typing import NamedTuple
+
+from graphdoc.messages.tables import rows
 
 
 class WayOut(NamedTuple):
@@ -34,12 +35,10 @@ _OWN, _PLAIN = "own: ", "plain: "
 @functools.cache
 def ways_out() -> Mapping[str, WayOut]:
     """Every one of them by the id of its message, in the order of the file."""
-    text = resources.files("graphdoc.messages").joinpath("ways_out.txt").read_text(encoding="utf-8")
-    return dict(_parsed(line) for line in text.splitlines() if not line.startswith("#"))
+    return dict(_parsed(*row) for row in rows("ways_out", 4))
 
 
-def _parsed(line: str) -> tuple[str, WayOut]:
-    ident, words, calls, more = (*line.split("\t"), "", "")[:4]
+def _parsed(ident: str, words: str, calls: str, more: str) -> tuple[str, WayOut]:
     text = words.removeprefix(_OWN).removeprefix(_PLAIN)
     return ident, WayOut(text, words.startswith(_OWN), words.startswith(_PLAIN), tuple(calls.split()), more)
 

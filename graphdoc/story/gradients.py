@@ -164,8 +164,7 @@ _EXPLAINED = {
     Why.UNCALLED: "`.grad` is None until a backward call has filled it for the first time.",
     Why.CLEARED: "`zero_grad()` sets `.grad` to None, and no backward call has filled it since.",
     Why.LEFT_OUT: "Backward fills `.grad` of the leaf tensors that the loss depends on. `{name}` is not among them, so "
-    "its `.grad` stays None. Look between the two for `.detach()`, `no_grad`, "
-    "`torch.tensor(...)` or another copy.",
+    "its `.grad` stays None. Look between the two for `.detach()`, `no_grad`, `torch.tensor(...)` or another copy.",
     Why.TAKEN: "A backward call has reached `{name}`, and its `.grad` is None now: `zero_grad()` of a module and "
     "`.grad = None` take it away, and a custom Function may have given none.",
 }
@@ -215,20 +214,16 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
     scale = innermost_at(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(program.sources, sign, code, whose, scale)
-    why = (
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
-        "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
-        "`x + (torch.round(x) - x).detach()`."
-    )
+    why = "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph "
+    why += "goes on through them, which is why nothing fails. A straight-through estimator sends the gradient past "
+    why += "them: `x + (torch.round(x) - x).detach()`."
     exactly = "exactly zero"
     if _is_draw(sign):
         drawn = bindings.call_at(program.sources, innermost_user(sign.stack))
         code = f"{bindings.text_of(drawn.func)}()" if drawn is not None else code
-        why = (
-            "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of the "
-            "draw as zero, and the graph goes on through it. Draw noise apart from the parameters, as "
-            "`mean + std * noise`; a decision needs its log-probability or a relaxation."
-        )
+        why = "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of "
+        why += "the draw as zero, and the graph goes on through it. Draw noise apart from the parameters, as `mean + "
+        why += "std * noise`; a decision needs its log-probability or a relaxation."
     if str(sign.facts.get("op", "")).endswith("NotImplemented"):
         return _unregistered(sign, code, whose)
     if flat := sign.facts.get("flat"):
@@ -244,24 +239,16 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
         title = f"`{code}` stops every gradient of one term of the loss" + f" for {whose}" * ("single" in sign.facts)
         if not sign.facts["term"] and _is_draw(sign):
             title = f"a term of this loss gives {whose} no gradient: it uses a drawn number"
-        return Finding(
-            *likely(0.92),  # that the term has no gradient is seen; that it should have one is not
-            title,
-            why,
-            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients")),
-            remedies=_let_through(sign, code, whose),
-            because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
-            "by the other terms alone",
-        )
-    return Finding(
-        *Proof.STEPS.at(0.93),
-        f"`{code}` stops every gradient: {whose} only receive zeros",
-        why,
-        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}")),
-        remedies=_let_through(sign, code, whose),
-        because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
-        f"{exactly}",
-    )
+        weight = likely(0.92)  # that the term has no gradient is seen; that it should have one is not
+        places = (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients"))
+        because = f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn by "
+        because += "the other terms alone"
+        return Finding(*weight, title, why, places, remedies=_let_through(sign, code, whose), because=because)
+    title = f"`{code}` stops every gradient: {whose} only receive zeros"
+    spans = (*cause, *span_of("related", sign.other, f"sends zeros to {whose}"))
+    because = f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
+    because += f"{exactly}"
+    return Finding(*Proof.STEPS.at(0.93), title, why, spans, remedies=_let_through(sign, code, whose), because=because)
 
 
 def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
@@ -269,18 +256,16 @@ def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     gets, they = in_number(len(sign.parameters) != 1, "get they")
     title = "register the derivative of the operator: `torch.library.register_autograd`"
     note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
-    return Finding(
-        *Proof.STEPS.at(0.94),
-        f"`{code}` has no derivative: {whose} {gets} no gradient",
-        "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
-        "backward, and goes on with the rest of the loss.",
-        (
-            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
-            *span_of("related", sign.other, f"gives {whose} nothing"),
-        ),
-        remedies=(Remedy("register_autograd", title, "display", note),),
-        because=f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient",
+    headline = f"`{code}` has no derivative: {whose} {gets} no gradient"
+    text = "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
+    text += "backward, and goes on with the rest of the loss."
+    spans = (
+        *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
+        *span_of("related", sign.other, f"gives {whose} nothing"),
     )
+    remedies = (Remedy("register_autograd", title, "display", note),)
+    because = f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient"
+    return Finding(*Proof.STEPS.at(0.94), headline, text, spans, remedies=remedies, because=because)
 
 
 def _rounding(sign: Sign, code: str, whose: str) -> Finding:
@@ -288,50 +273,38 @@ def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     cancels = sign.facts["rounding"] == "cancels"
     what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
     how = "in jumps" if sign.facts["jumps"] else "by rounding"
-    return Finding(
-        *likely(0.9),  # that there is no gradient is measured; that there should be one is not
-        f"`{code}` cancels the gradient: only rounding reaches {whose}",
-        "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, and "
-        "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
-        "steps are then as large as any, in random directions.",
-        (
-            *span_of("cause", sign.stack, f"{what}, but for rounding"),
-            *span_of("related", sign.other, f"sends rounding alone to {whose}"),
-        ),
-        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move "
-        "the gradient was an unrelated one",
+    weight = likely(0.9)  # that there is no gradient is measured; that there should be one is not
+    title = f"`{code}` cancels the gradient: only rounding reaches {whose}"
+    text = "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, "
+    text += "and so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its "
+    text += "size: its steps are then as large as any, in random directions."
+    spans = (
+        *span_of("cause", sign.stack, f"{what}, but for rounding"),
+        *span_of("related", sign.other, f"sends rounding alone to {whose}"),
     )
+    because = f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move the "
+    because += "gradient was an unrelated one"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
     """Every value lies where the function is flat, and has done so from the first step on."""
     label = f"every value is {bound}: no gradient passes"
-    why = (
-        f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
-        "stays like that. Look at the sign and the size of these values, or at the margin."
-    )
+    why = f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
+    why += "stays like that. Look at the sign and the size of these values, or at the margin."
     if bound == "zeros" and sign.facts["both"]:
         label = "both factors are zero in every element: no gradient passes"
-        why = (
-            "The gradient of each factor is multiplied by the other, and both are zero. Zero gradients move nothing, "
-            "so it stays like that. Let one of them begin with random numbers."
-        )
+        why = "The gradient of each factor is multiplied by the other, and both are zero. Zero gradients move nothing, "
+        why += "so it stays like that. Let one of them begin with random numbers."
     elif bound == "zeros":
         label = "the other factor is zero in every element"
-        why = (
-            "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor is "
-            "computed: in a group of one, the difference from the group's mean is always zero."
-        )
-    return Finding(
-        *likely(0.85),  # that it has been so is seen; that it is not meant to begin so is not
-        f"`{code}` stops the gradient of {whose}, from the first step on",
-        why,
-        (
-            *span_of("cause", sign.stack, label),
-            *span_of("related", sign.other, f"sends zeros to {whose}"),
-        ),
-        because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
-    )
+        why = "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor "
+        why += "is computed: in a group of one, the difference from the group's mean is always zero."
+    weight = likely(0.85)  # that it has been so is seen; that it is not meant to begin so is not
+    title = f"`{code}` stops the gradient of {whose}, from the first step on"
+    spans = (*span_of("cause", sign.stack, label), *span_of("related", sign.other, f"sends zeros to {whose}"))
+    because = f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero"
+    return Finding(*weight, title, why, spans, because=because)
 
 
 def _over_one(op: str, dim: int | None) -> tuple[str, str]:
@@ -363,17 +336,14 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         span("related", scale, "all that reaches them comes through this"),
         *span_of("related", sign.other, f"sends the gradient of the scale to {whose}"),
     )
-    return Finding(
-        *Proof.NODE.at(0.93, zeros >= MOSTLY),
-        f"`{code}` stops the gradient of each element of {whose}",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
-        "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
-        "the rounding: `x + (torch.round(x) - x).detach()`.",
-        tuple(spans),
-        remedies=_let_through(sign, code, whose),
-        because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
-        + share,
-    )
+    title = f"`{code}` stops the gradient of each element of {whose}"
+    text = "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
+    text += "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient "
+    text += "past the rounding: `x + (torch.round(x) - x).detach()`."
+    remedies = _let_through(sign, code, whose)
+    because = f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
+    because += share
+    return Finding(*Proof.NODE.at(0.93, zeros >= MOSTLY), title, text, tuple(spans), remedies=remedies, because=because)
 
 
 def _is_draw(sign: Sign) -> bool:
@@ -487,17 +457,16 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     get, are, they, them = in_number(len(sign.parameters) != 1, "get were they them")
     name = optimizer_of(program.optimizers, sign)
     code = short_code(program.sources, frame)
-    return Finding(
-        *Proof.STEPS.at(0.93),
-        f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"The outer loss depends on {them} only through this gradient, which has no graph without `create_graph=True`.",
-        (
-            span("cause", frame, "this gradient has no graph"),
-            *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
-        ),
-        because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
-        f"call reached {them}, and {they} got no gradient",
+    title = f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss"
+    text = f"The outer loss depends on {them} only through this gradient, which has no graph without "
+    text += "`create_graph=True`."
+    spans = (
+        span("cause", frame, "this gradient has no graph"),
+        *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
     )
+    because = f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward call reached "
+    because += f"{them}, and {they} got no gradient"
+    return Finding(*Proof.STEPS.at(0.93), title, text, spans, because=because)
 
 
 def _is_chosen(call: ast.Call) -> bool:
@@ -518,26 +487,20 @@ def kept_reference(program: Program, sign: Sign) -> Finding | None:
     kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
     code = short_code(program.sources, frame)
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
-    return Finding(
-        *likely(0.95),  # that the derivatives cancel is seen; that they were not meant to is not
-        f"{kept} is not detached: the distance to it gives {whose} no gradient",
-        "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
-        "through its copy cancel, so this part of the loss trains nothing.",
-        (
-            span("cause", frame, "copies the values together with their graph"),
-            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
-            *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
-        ),
-        remedies=remedy_at(
-            frame,
-            "detach_expression",
-            f"detach {f'`{code}`' if code else 'the copy'}",
-            "unsafe",
-            f"the copy is a constant, and the distance from it moves {whose}",
-        ),
-        because="one side of the difference is a copy from before the latest step, the other one is from after it; "
-        f"nothing but copies and views lies between both and {whose}",
+    weight = likely(0.95)  # that the derivatives cancel is seen; that they were not meant to is not
+    title = f"{kept} is not detached: the distance to it gives {whose} no gradient"
+    text = "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
+    text += "through its copy cancel, so this part of the loss trains nothing."
+    spans = (
+        span("cause", frame, "copies the values together with their graph"),
+        *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
+        *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
     )
+    note = f"the copy is a constant, and the distance from it moves {whose}"
+    remedies = remedy_at(frame, "detach_expression", f"detach {f'`{code}`' if code else 'the copy'}", "unsafe", note)
+    because = "one side of the difference is a copy from before the latest step, the other one is from after it; "
+    because += f"nothing but copies and views lies between both and {whose}"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 # Telling a distance of parameters from themselves.
@@ -554,19 +517,17 @@ def compared_with_itself(program: Program, sign: Sign) -> Finding | None:
     code = short_code(program.sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values of {whose} there"
-    return Finding(
-        *likely(0.95),  # that both sides are one is seen; that one was meant as a copy is what a distance is for
-        f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
-        "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
-        "where they were needs copies of their values.",
-        (
-            span("cause", kept, "keeps the parameters themselves, no copies"),
-            span("related", frame, "both sides are the same parameters: 0"),
-            *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
-        ),
-        remedies=_copied(program.sources, kept, note),
-        because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
+    weight = likely(0.95)  # that both sides are one is seen; that one was meant as a copy is what a distance is for
+    title = f"`{code}` compares parameters with themselves: it is zero, and trains nothing"
+    text = "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
+    text += "where they were needs copies of their values."
+    spans = (
+        span("cause", kept, "keeps the parameters themselves, no copies"),
+        span("related", frame, "both sides are the same parameters: 0"),
+        *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
     )
+    because = f"in {sign.count} losses both sides of this difference were the same tensors, {whose}"
+    return Finding(*weight, title, text, spans, remedies=_copied(program.sources, kept, note), because=because)
 
 
 def _copied(sources: SourceTexts, kept: Frame, note: str) -> tuple[Remedy, ...]:
@@ -616,18 +577,17 @@ def dropped_detach(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters)
     calls = [Frame(**f) for f in sign.facts["backward"]]
     note = f"`{name}` is a constant, and the loss trains {whose} by its other terms alone"
-    return Finding(
-        *likely(0.94),  # that the value keeps its graph is seen; that it is to lose it is what the call says
-        f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
-        f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
-        (
-            span("cause", frame, "the result is dropped"),
-            *span_of("related", sign.other, f"still uses `{name}` and its graph"),
-            *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
-        ),
-        remedies=remedy_at(frame, "rewrite", "keep the result", "unsafe", note, pairs=[["{it}", f"{name} = {{it}}"]]),
-        because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
+    weight = likely(0.94)  # that the value keeps its graph is seen; that it is to lose it is what the call says
+    title = f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph"
+    text = f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well."
+    spans = (
+        span("cause", frame, "the result is dropped"),
+        *span_of("related", sign.other, f"still uses `{name}` and its graph"),
+        *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
     )
+    remedies = remedy_at(frame, "rewrite", "keep the result", "unsafe", note, pairs=[["{it}", f"{name} = {{it}}"]])
+    because = f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 # Telling an advantage that is differentiated: the policy's part of the loss moves the value that it starts from.
@@ -651,36 +611,27 @@ def trained_baseline(program: Program, sign: Sign) -> Finding | None:
     own = sign.facts.get("own")
     if own is None:
         graph, title = "value", f"{named} is not detached: the policy loss trains {whose} as well"
-        said = (
-            "still has the graph of the value it was computed from. So the policy loss trains this value too, against "
-            "the loss that fits it."
-        )
+        said = "still has the graph of the value it was computed from. So the policy loss trains this value too, "
+        said += "against the loss that fits it."
         note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
-        because = (
-            f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
-            f"such calls both terms lead to {whose}"
-        )
+        because = f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} such "
+        because += f"calls both terms lead to {whose}"
     else:
         graph, title = "policy", f"{named} is not detached: both it and the log-probability train {whose}"
         said = "depends on the policy and still has its graph. So the policy also learns to change the number itself."
         note = f"the log-probability alone trains {whose}"
-        because = (
-            f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
-            "optimizer's loss fits"
-        )
+        because = f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
+        because += "optimizer's loss fits"
     label = f"multiplies a log-probability, and still carries the graph of the {graph}"
-    return Finding(
-        *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
-        title,
-        f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
-        (
-            *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
-            *span_of("related", sign.other, "fits the same value"),
-            *(span("consumed", f, "both gradients are added up here") for f in calls),
-        ),
-        remedies=_remedies(program.sources, known, note) if len(known) == len(factors) else (),
-        because=because,
+    weight = likely(0.9)  # whom the loss trains is seen; what was meant as a constant is not
+    text = f"How much a policy learns from an action is a constant of its loss. Here that number {said}"
+    spans = (
+        *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
+        *span_of("related", sign.other, "fits the same value"),
+        *(span("consumed", f, "both gradients are added up here") for f in calls),
     )
+    remedies = _remedies(program.sources, known, note) if len(known) == len(factors) else ()
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def factor_at(sources: SourceTexts, frame: Frame, operand: int) -> Frame | None:
@@ -732,20 +683,18 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         if behind:
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
             remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
-    return Finding(
-        *likely(0.94),  # what is thrown away is seen; that the calls were to add up the source alone suggests
-        f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
-        f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
-        "have added.",
-        (
-            *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
-            span("related", call, f"runs {many} times for each step"),
-            *(span("related", s, "uses the gradients of the last call alone") for s in steps),
-        ),
-        remedies=remedies,
-        because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
-        f"followed {many} times",
+    weight = likely(0.94)  # what is thrown away is seen; that the calls were to add up the source alone suggests
+    title = f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts"
+    text = f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
+    text += "have added."
+    spans = (
+        *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
+        span("related", call, f"runs {many} times for each step"),
+        *(span("related", s, "uses the gradients of the last call alone") for s in steps),
     )
+    because = f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
+    because += f"followed {many} times"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:

@@ -82,15 +82,13 @@ def _written(sources: SourceTexts, packages: list[Package], found: Overwrite, fi
     package = wrote.package
     whose = package.told if saved.package is package else f"{package.told} (saved by {saved.package.told})"
     within = f"below the call at {where(wrote.caller)}" if wrote.caller is not None else "in one call"
-    return replace(
-        finding,
-        title=f"{package.told} overwrites a tensor that its own backward needs",
-        explanation=f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
-        f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
-        f"the caller does with the result lies between the two.{_advice(sources, wrote)}",
-        remedies=(*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
-        because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
-    )
+    title = f"{package.told} overwrites a tensor that its own backward needs"
+    text = f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at {saved.place} "
+    text += f"had saved it for backward; both happen {within}. The fault is the package's: nothing that the caller "
+    text += f"does with the result lies between the two.{_advice(sources, wrote)}"
+    remedies = (*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place"))
+    because = f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}"
+    return replace(finding, title=title, explanation=text, remedies=remedies, because=because)
 
 
 def _writer(found: Overwrite | None) -> Writer | None:
@@ -109,14 +107,8 @@ def _switched_off(sources: SourceTexts, deed: Deed) -> list[Remedy]:
     switch = switch_of(sources, deed)
     if switch is None:
         return []
-    return [
-        Remedy(
-            "leave_out",
-            f"Do without {turned_on(sources, switch)}, if the program can",
-            "display",
-            f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place}).",
-        )
-    ]
+    note = f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place})."
+    return [Remedy("leave_out", f"Do without {turned_on(sources, switch)}, if the program can", "display", note)]
 
 
 def _function(program: Program, finding: Finding) -> Finding:
@@ -129,13 +121,10 @@ def _function(program: Program, finding: Finding) -> Finding:
     calls = (
         [] if deed.caller is None else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is")]
     )
-    return replace(
-        finding,
-        explanation=f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault "
-        "is the package's.",
-        spans=(*calls, *finding.spans),
-        remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
-    )
+    text = f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault is the "
+    text += "package's."
+    remedies = (*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward"))
+    return replace(finding, explanation=text, spans=(*calls, *finding.spans), remedies=remedies)
 
 
 def _inside_a_function(trouble: Trouble | None, finding: Finding) -> Finding:
@@ -149,15 +138,13 @@ def _inside_a_function(trouble: Trouble | None, finding: Finding) -> Finding:
     label = f"{deed.package.told}, called here, computes it"
     spans = [replace(s, label=label) if s.role == "cause" and is_at(caller, s) else s for s in finding.spans]
     finding = replace(finding, spans=tuple(spans))
-    return replace(
-        _beside(finding, [deed_span("related", deed, "computed here")]),
-        explanation=f"{finding.explanation} It is computed at {deed.place} of {deed.package.told}.",
-        remedies=(
-            *(r for r in finding.remedies if not names_place(r.args, caller, exact=True)),
-            *(_other_input(deed, s) for s in finding.spans if s.role == "created"),
-            *_newer(deed, f"{deed.place} is not finite, or has no finite gradient, at this input"),
-        ),
+    text = f"{finding.explanation} It is computed at {deed.place} of {deed.package.told}."
+    remedies = (
+        *(r for r in finding.remedies if not names_place(r.args, caller, exact=True)),
+        *(_other_input(deed, s) for s in finding.spans if s.role == "created"),
+        *_newer(deed, f"{deed.place} is not finite, or has no finite gradient, at this input"),
     )
+    return replace(_beside(finding, [deed_span("related", deed, "computed here")]), explanation=text, remedies=remedies)
 
 
 def _other_input(deed: Deed, made: Span) -> Remedy:
@@ -168,14 +155,9 @@ def _other_input(deed: Deed, made: Span) -> Remedy:
 def _newer(deed: Deed, what: str) -> list[Remedy]:
     package = deed.package
     version = f"{package.name} later than {package.version}" if package.version else package.name
-    return [
-        Remedy(
-            "newer_package",
-            f"Look for a version of {version} that has it mended, else report it: {what}",
-            "display",
-            "No change of the installed files: the next installation would take it back.",
-        )
-    ]
+    title = f"Look for a version of {version} that has it mended, else report it: {what}"
+    note = "No change of the installed files: the next installation would take it back."
+    return [Remedy("newer_package", title, "display", note)]
 
 
 def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[Remedy]:
@@ -340,10 +322,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         lost = "go to no optimizer" if sign.facts.get("idle") else "are cleared before their step"
-        because = (
-            "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to others "
-            f"{lost}"
-        )
+        because = "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to "
+        because += f"others {lost}"
     else:
         receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
         cut_off = f"the graph is cut after {them}"
@@ -352,16 +332,14 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("before"):
-            because = (
-                f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
-            )
+            because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a "
+            because += "row"
         if sign.facts.get("at_steps"):
             title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
             because = f"{they} had none at each step of {their} optimizer that was looked at"
     told = program.cuts[0] if program.cuts else None
-    explanation = (
-        f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."
-    )
+    explanation = f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has "
+    explanation += "a graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     if term and frame is not None and _trains_nobody(program):
         return _of_untrained(told_now, folded({n: None for c in program.cuts for n in c.behind}))
@@ -383,14 +361,11 @@ def _trains_nobody(program: Program) -> bool:
 def _of_untrained(finding: Finding, whose: str) -> Finding:
     """A term that was computed from the wrong value: the cut is right, and the place to change is the term's own."""
     spans = [replace(s, role="related") if s.role == "cause" else s for s in finding.spans]
-    return replace(
-        finding,
-        title="a term of the loss is a constant: no optimizer holds what it is computed from",
-        explanation=f"It is computed from {whose}, and with a graph it would train nobody either. Compute it from what "
-        "is to learn: one of its two sides, as a rule, is not the value that was meant.",
-        spans=tuple(replace(s, role="cause") if s.role == "consumed" else s for s in spans),
-        remedies=(),
-    )
+    title = "a term of the loss is a constant: no optimizer holds what it is computed from"
+    text = f"It is computed from {whose}, and with a graph it would train nobody either. Compute it from what is to "
+    text += "learn: one of its two sides, as a rule, is not the value that was meant."
+    places = tuple(replace(s, role="cause") if s.role == "consumed" else s for s in spans)
+    return replace(finding, title=title, explanation=text, spans=places, remedies=())
 
 
 def _made_by(program: Program) -> str:
@@ -421,12 +396,9 @@ def _covered(program: Program, finding: Finding) -> Finding:
     named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""
     label = "this backward ends at the loss itself: no parameter receives a gradient"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
-    return replace(
-        finding,
-        title=f"{_UNREACHED}, because {_lowered(finding.title).removesuffix(f', so {_UNREACHED}')}"[:160],
-        spans=(*spans, *hidden),
-        because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
-    )
+    title = f"{_UNREACHED}, because {_lowered(finding.title).removesuffix(f', so {_UNREACHED}')}"[:160]
+    because = f"the loss was made to require gradients, and what it was computed from is cut off{named}"
+    return replace(finding, title=title, spans=(*spans, *hidden), because=because)
 
 
 def _lowered(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 from graphdoc.evidence import Raised, Stale
 from graphdoc.finding import Finding
+from graphdoc.messages.tables import rows
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.observed import Program
@@ -147,27 +148,24 @@ def likelihood(program: Program, slug: str, *ids: str) -> float:
     return _FLAGGED if flagged and strength else strength
 
 
-def from_message(
-    slug: str,
-    ids: Sequence[str],
-    title: str,
-    explanation: str,
-    *,
-    confidence: Confidence = "possible",
-    role: Role = "failed",
-    label: str = "",
-) -> Callable[[Program], Finding | None]:
-    """What gives a finding from words alone, or None where none of these messages speaks for the cause ``slug``.
+class FromMessage(Protocol):
+    """What gives a finding from words alone; ``filled`` is what their row leaves open."""
 
-    The only place that a traceback gives is the innermost line of the user's own code; ``role`` and ``label`` say
-    what it means for this cause.
+    def __call__(self, program: Program, **filled: str) -> Finding | None: ...
+
+
+def from_message(row: str, title: str, *ids: str) -> FromMessage:
+    """What gives a finding from words alone, or None where none of these messages speaks for the cause of the ``row``.
+
+    The only place that a traceback gives is the innermost line of the user's own code.
     """
 
-    def told(program: Program) -> Finding | None:
-        strength = likelihood(program, slug, *ids)
+    def told(program: Program, **filled: str) -> Finding | None:
+        strength = likelihood(program, row.partition(":")[0], *ids)
         if not strength:
             return None
-        spans = span_of(role, innermost_user(program.raised_stack), label)
-        return Finding(strength, confidence, title, explanation, spans)
+        text, label, confidence, role = next(said for known, *said in rows("alone", 5) if known == row)
+        spans = span_of(cast(Role, role or "failed"), innermost_user(program.raised_stack), label)
+        return Finding(strength, cast(Confidence, confidence or "possible"), title, text.format(**filled), spans)
 
     return told

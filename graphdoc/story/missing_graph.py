@@ -277,20 +277,18 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
     note = f"{'Less' if not value else 'More'} is trained than before, as the line says."
     title = f"Call `{module}.requires_grad_({value})`" + (" and the same of the others" if len(places) > 1 else "")
-    return Finding(
-        *weight,
-        f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
-        + ("its parameters are trained" if not value else "its parameters stay frozen"),
-        "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
-        "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (
-            *(span("cause", at, "sets an attribute of the module") for at in places[:3]),
-            *span_of("related", sign.stack, done),
-        ),
-        remedies=tuple(together([edit_at("rewrite", at, pairs=_CALLED) for at in places], title, "unsafe", note)),
-        because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
-        f"{not value} for all parameters in it",
+    headline = f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
+    headline += "its parameters are trained" if not value else "its parameters stay frozen"
+    text = "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads "
+    text += "it. `requires_grad_()`, with an underscore, switches all parameters of a module."
+    spans = (
+        *(span("cause", at, "sets an attribute of the module") for at in places[:3]),
+        *span_of("related", sign.stack, done),
     )
+    remedies = tuple(together([edit_at("rewrite", at, pairs=_CALLED) for at in places], title, "unsafe", note))
+    because = f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
+    because += f"{not value} for all parameters in it"
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
 
 
 _EACH_TRAIN = (
@@ -320,14 +318,11 @@ def frozen_again(program: Program, sign: Sign) -> Finding | None:
         *(span("cause", f, "unfreezes parameters, until the next `train()`") for f in switched_on[:1]),
         *span_of("related", sign.stack, f"{name} leaves them out"),
     )
-    return Finding(
-        *likely(0.92),  # that ``train()`` freezes is seen; it may be the plan of the training
-        f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
-        _EACH_TRAIN,
-        tuple(spans),
-        remedies=_kept_unfrozen(program.sources, override),
-        because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
-    )
+    weight = likely(0.92)  # that ``train()`` freezes is seen; it may be the plan of the training
+    title = f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again"
+    remedies = _kept_unfrozen(program.sources, override)
+    because = f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps"
+    return Finding(*weight, title, _EACH_TRAIN, tuple(spans), remedies=remedies, because=because)
 
 
 def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
@@ -340,20 +335,18 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
         return _frozen_since_loading(program, sign)
     whose, name = folded(mine), optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
-    return Finding(
-        *likely(0.92),  # as above
-        f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
-        _EACH_TRAIN,
-        (
-            span("cause", freezes, "runs at every `train()`, and freezes them again"),
-            span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
-            span("related", unfrozen.train, "freezes them again"),
-            *span_of("related", sign.stack, f"{name} leaves them out"),
-        ),
-        remedies=_kept_unfrozen(program.sources, override),
-        because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
-        "of its first steps",
+    weight = likely(0.92)  # as above
+    title = f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step"
+    spans = (
+        span("cause", freezes, "runs at every `train()`, and freezes them again"),
+        span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
+        span("related", unfrozen.train, "freezes them again"),
+        *span_of("related", sign.stack, f"{name} leaves them out"),
     )
+    remedies = _kept_unfrozen(program.sources, override)
+    because = f"{name} holds them, the program switches them on before the training, and they were frozen in each of "
+    because += "its first steps"
+    return Finding(*weight, title, _EACH_TRAIN, spans, remedies=remedies, because=because)
 
 
 def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
@@ -366,21 +359,20 @@ def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
     freezes = learning.unfreezing(program.sources, False)
     whose, name = folded(sign.parameters) or "parameters", optimizer_of(program.optimizers, sign)
     note = "it then holds for every later value too; what is to be done once needs a condition of its own"
-    return Finding(
-        *likely(0.9),  # that they were trained before and are not now is seen; that they should be is how it reads
-        f"{whose} are frozen again after the checkpoint",
-        "A state dict holds no `requires_grad`. What is unfrozen at one value of a count stays frozen in a run that "
-        "begins behind it.",
-        (
-            span("cause", condition, "decides by single values of a count"),
-            *(span("cause", at, "freezes them") for at in freezes if len(freezes) == 1),
-            span("related", unfreezes, "so this does not run again"),
-            *span_of("related", sign.stack, f"{name} leaves them out"),
-        ),
-        remedies=(Remedy("argument", "unfreeze from that value on, not at it alone", "display", note),),
-        because=f"the state that {name} has loaded counts {sign.facts['before']} steps of them and more of the others; "
-        "here they were frozen in each step",
+    weight = likely(0.9)  # that they were trained before and are not now is seen; that they should be is how it reads
+    title = f"{whose} are frozen again after the checkpoint"
+    text = "A state dict holds no `requires_grad`. What is unfrozen at one value of a count stays frozen in a run that "
+    text += "begins behind it."
+    spans = (
+        span("cause", condition, "decides by single values of a count"),
+        *(span("cause", at, "freezes them") for at in freezes if len(freezes) == 1),
+        span("related", unfreezes, "so this does not run again"),
+        *span_of("related", sign.stack, f"{name} leaves them out"),
     )
+    remedies = (Remedy("argument", "unfreeze from that value on, not at it alone", "display", note),)
+    because = f"the state that {name} has loaded counts {sign.facts['before']} steps of them and more of the others; "
+    because += "here they were frozen in each step"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _kept_unfrozen(sources: SourceTexts, override: learning.TrainOverride) -> tuple[Remedy, ...]:
@@ -442,18 +434,16 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     spelled = [[f"{{it}}.{name} = {{flag}}", f"{{it}}.{FLAG} = {{flag}}"]]
     edits = [edit_at("rewrite", at, pairs=spelled) for at in places]
     title = f"spell {'each' if len(edits) > 1 else 'it'} `{FLAG}`"
-    return Finding(
-        *Proof.SOURCE.at(0.92),
-        f"`{text}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
-        f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
-        (
-            *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
-            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
-        ),
-        remedies=tuple(together(edits, title, "unsafe", _note(value))),
-        because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
-        f"{whose}",
+    headline = f"`{text}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`"
+    story = f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it."
+    spans = (
+        *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
+        *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
     )
+    remedies = tuple(together(edits, title, "unsafe", _note(value)))
+    because = f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
+    because += f"{whose}"
+    return Finding(*Proof.SOURCE.at(0.92), headline, story, spans, remedies=remedies, because=because)
 
 
 def _note(value: bool) -> str:
@@ -470,22 +460,21 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     was, them, are, their = in_number(not one, "were them are their")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
-    return Finding(
-        *Proof.STEPS.at(0.98, found.earlier is not None),
+    weight = Proof.STEPS.at(0.98, found.earlier is not None)
+    title = (
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
-        else f"{whose} {are} still frozen where {their} own loss is computed",
-        f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
-        "own loss is computed.",
-        (
-            *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
-            *span_of("created", earlier, "had a graph here", moment(found.earlier)),
-            *program.raised_span("the loss that arrives here has no graph"),
-        ),
-        remedies=_let_go(program.sources, found, freezing),
-        covers="GD3",
-        because=because,
+        else f"{whose} {are} still frozen where {their} own loss is computed"
     )
+    text = f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before "
+    text += "its own loss is computed."
+    spans = (
+        *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
+        *span_of("created", earlier, "had a graph here", moment(found.earlier)),
+        *program.raised_span("the loss that arrives here has no graph"),
+    )
+    remedies = _let_go(program.sources, found, freezing)
+    return Finding(*weight, title, text, spans, remedies=remedies, covers="GD3", because=because)
 
 
 def _told(program: Program, found: learning.KeptFrozen, whose: str, one: bool) -> tuple[str, str]:
@@ -509,15 +498,10 @@ def _let_go(sources: SourceTexts, found: learning.KeptFrozen, freezing: list[lea
     for f in freezing:
         behind = learning.released_behind(sources, f, found.between)
         if behind is not None:
-            out.append(
-                Remedy(
-                    "add_statement",
-                    f"let {folded(found.names)} require gradients again after {where(behind)}",
-                    "unsafe",
-                    f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own.",
-                    {"place": place(behind), "statement": f.opposite},
-                )
-            )
+            title = f"let {folded(found.names)} require gradients again after {where(behind)}"
+            note = f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own."
+            args = {"place": place(behind), "statement": f.opposite}
+            out.append(Remedy("add_statement", title, "unsafe", note, args))
     return tuple(out[:2])
 
 
@@ -529,16 +513,13 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
     ``freezing`` the statements that froze them."""
     whose, one = folded(since), len(since) == 1
     was = "was" if one else "were"
-    return Finding(
-        *likely(strength),  # what the others have computed may have come in by a write that is not followed
-        f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late",
-        f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
-        f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
-        "computed before no graph.",
-        (*freezing, *story(program, cut, "computed here while its parameters were frozen")),
-        facts_of(program.cuts, cut),
-        _remedies(program, cut),
-    )
+    weight = likely(strength)  # what the others have computed may have come in by a write that is not followed
+    title = f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late"
+    text = f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none "
+    text += f"of them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
+    text += "computed before no graph."
+    spans = (*freezing, *story(program, cut, "computed here while its parameters were frozen"))
+    return Finding(*weight, title, text, spans, facts_of(program.cuts, cut), _remedies(program, cut))
 
 
 def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
@@ -580,17 +561,14 @@ def forgotten_flag(
     spans.append(span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient"))
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
-    return Finding(
-        *Proof.GRAPH_END.at(strength, held),
-        f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title,
-        f"Nothing that the loss is computed from requires gradients. "
-        f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
-        "`requires_grad=True`: autograd records nothing for such a tensor.",
-        (*spans, *program.raised_span("the loss that arrives here has no graph")),
-        remedies=remedies,
-        because=f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, "
-        f"and nothing that the loss is computed from requires gradients",
-    )
+    headline = f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title
+    text = "Nothing that the loss is computed from requires gradients. "
+    text += f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
+    text += "`requires_grad=True`: autograd records nothing for such a tensor."
+    places = (*spans, *program.raised_span("the loss that arrives here has no graph"))
+    because = f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, and nothing that the loss is "
+    because += "computed from requires gradients"
+    return Finding(*Proof.GRAPH_END.at(strength, held), headline, text, places, remedies=remedies, because=because)
 
 
 def named(learners: list[learning.Learner]) -> str:

@@ -68,12 +68,12 @@ def saved_by(node: Node) -> str:
     return name or node.op
 
 
-def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:
+def write_spans(found: Overwrite) -> tuple[Span, ...]:
     """Every place that wrote, in the order of the writes."""
     out = []
     for w in found.writers[:MOST_WRITERS]:
         if w.frame is not None:
-            text = label or f"{quoted(found, w.stale)} is changed here{_through(w)}"
+            text = f"{quoted(found, w.stale)} is changed here{_through(w)}"
             out.append(span("mutated", w.frame, text, when=moment(found.made_by(w))))
     return distinct(out)
 
@@ -166,16 +166,24 @@ def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 
-def story(run: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
+def story(run: Evidence, found: Overwrite, causes: Iterable[Span]) -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
-    return distinct(
-        (
-            *distinct(causes)[:MOST_CAUSES],
-            *write_spans(found, label),
-            *saved_spans(found),
-            *failed_spans(run, found),
-        )
-    )
+    causes = distinct(causes)[:MOST_CAUSES]
+    return distinct((*causes, *write_spans(found), *saved_spans(found), *failed_spans(run, found)))
+
+
+def finding(
+    program: Program,
+    found: Overwrite,
+    most: float,
+    title: str,
+    text: str,
+    causes: Iterable[Span],
+    remedies: tuple[Remedy, ...],
+) -> Finding:
+    """What all causes of an overwritten tensor tell alike, beside their own words, places and remedies."""
+    spans, because = story(program.evidence, found, causes), reason(program, found)
+    return Finding(*trust(found, most), title, text, spans, facts_of(program, found), remedies, because=because)
 
 
 def steps_of(found: Overwrite) -> list[Writer]:
@@ -232,24 +240,20 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
         span("failed", failed, f"needs {name}; {whole} was written in place since"),
     )
     note = "What is taken apart is a copy then: no later write reaches it, and none is to be seen through it."
-    return Finding(
-        *Proof.RAISED.at(0.96, found.alone),
-        title,
-        f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
-        f"then the memory of {whole} was changed in place, and autograd cannot tell what the views are now.",
-        spans,
-        remedies=(
-            Remedy(
-                "clone_expression",
-                f"take the parts of a copy, at {where(found.whole)}",
-                "unsafe",
-                note,
-                {"place": place(found.whole), "structure": "tensor"},
-                "whether what is written is to be seen through the parts, no run tells" * found.held,
-            ),
+    text = f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. "
+    text += f"Since then the memory of {whole} was changed in place, and autograd cannot tell what the views are now."
+    remedies = (
+        Remedy(
+            "clone_expression",
+            f"take the parts of a copy, at {where(found.whole)}",
+            "unsafe",
+            note,
+            {"place": place(found.whole), "structure": "tensor"},
+            "whether what is written is to be seen through the parts, no run tells" * found.held,
         ),
-        because=f"{where(found.used)} has saved {name}, and the engine refuses it as a view whose base was written",
     )
+    because = f"{where(found.used)} has saved {name}, and the engine refuses it as a view whose base was written"
+    return Finding(*Proof.RAISED.at(0.96, found.alone), title, text, spans, remedies=remedies, because=because)
 
 
 # Telling of a write that is refused because its result is assigned to itself through ``[:]`` once more.
@@ -258,18 +262,11 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
 def told_written_back(write: RefusedWrite) -> Finding:
     """The finding where the tensor that PyTorch's message calls a leaf is none."""
     what, at = f"`{write.target.path}`", where(write.frame)
-    return Finding(
-        *Proof.RAISED.at(0.96),
-        f"a slice of {what} is assigned to itself, which PyTorch refuses",
-        f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
-        "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",
-        (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back"),),
-        remedies=remedy_at(
-            write.frame,
-            "drop_full_slice",
-            f"add without the `[:]`, at {at}",
-            "safe",
-            "The same elements are added to; the numbers and the gradients are those that were meant.",
-        ),
-        because=f"{what} had a history when {at} failed, and the message speaks of a leaf",
-    )
+    title = f"a slice of {what} is assigned to itself, which PyTorch refuses"
+    text = f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the sum to the "
+    text += "slice again. PyTorch refuses this second write: leave out the `[:]`."
+    spans = (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back"),)
+    note = "The same elements are added to; the numbers and the gradients are those that were meant."
+    remedies = remedy_at(write.frame, "drop_full_slice", f"add without the `[:]`, at {at}", "safe", note)
+    because = f"{what} had a history when {at} failed, and the message speaks of a leaf"
+    return Finding(*Proof.RAISED.at(0.96), title, text, spans, remedies=remedies, because=because)

@@ -32,14 +32,11 @@ def in_no_optimizer(program: Program, sign: Sign) -> Finding:
         optimizer_of(program.optimizers, sign),
         folded(sign.parameters, beside=(p.name for p in program.parameters)),
     )
-    return Finding(
-        *possible(0.4),  # so is every network that is left alone on purpose
-        f"no optimizer holds {whose}, which get gradients",
-        f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
-        "not, `requires_grad_(False)` says so and saves their gradients.",
-        ungiven_places(program, sign, whose),
-        because=unused_gradients(sign, whose),
-    )
+    weight = possible(0.4)  # so is every network that is left alone on purpose
+    title = f"no optimizer holds {whose}, which get gradients"
+    text = f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
+    text += "not, `requires_grad_(False)` says so and saves their gradients."
+    return Finding(*weight, title, text, ungiven_places(program, sign, whose), because=unused_gradients(sign, whose))
 
 
 def weak_signs(evidence: Evidence) -> tuple[str, ...]:
@@ -90,18 +87,16 @@ def never_handed(program: Program, sign: Sign) -> Finding | None:
     if found is None:
         return None
     whose, name = folded(found.parameters), optimizer_of(program.optimizers, sign)
-    return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
-        f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
-        f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
-        "no step changes these.",
-        (
-            span("cause", found.filled, "collected here, and not used any more"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
-        remedies=_remedies(found, name, whose),
-        because=unused_gradients(sign, whose),
+    weight = likely(0.92)  # that nobody trains them is seen; that somebody should is not
+    title = f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it"
+    text = f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
+    text += "no step changes these."
+    spans = (
+        span("cause", found.filled, "collected here, and not used any more"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    remedies = _remedies(found, name, whose)
+    return Finding(*weight, title, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 def written_nowhere(program: Program, sign: Sign) -> Finding | None:
@@ -112,18 +107,17 @@ def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     at, node, owner = found
     whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
     note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
-    return Finding(
-        *likely(0.93),  # that they never change is seen; that this loop is run is not
-        f"`{code}` changes no parameter of `{owner}`: it binds the loop's name",
-        "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
-        "values. `copy_()` writes into it.",
-        (
-            span("cause", at, "binds the name of the loop anew, and nothing reads it"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
-        ),
-        remedies=remedy_at(at, "rewrite", "write into the parameter", "unsafe", note, pairs=_WRITTEN),
-        because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
+    weight = likely(0.93)  # that they never change is seen; that this loop is run is not
+    title = f"`{code}` changes no parameter of `{owner}`: it binds the loop's name"
+    text = "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps "
+    text += "its values. `copy_()` writes into it."
+    spans = (
+        span("cause", at, "binds the name of the loop anew, and nothing reads it"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
     )
+    remedies = remedy_at(at, "rewrite", "write into the parameter", "unsafe", note, pairs=_WRITTEN)
+    because = f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
@@ -140,15 +134,13 @@ def given_another(program: Program, sign: Sign) -> Finding:
     """The finding for a ``passed-by`` sign."""
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     held = [p.name for p in program.parameters if sign.optimizer in p.owners]
-    return Finding(
-        *likely(0.94),  # that no step uses their gradients is seen; that this one is to is read off the order
-        f"{name} was given {folded(held)}, and no optimizer holds {whose}",
-        f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
-        "another optimizer steps as well, and no optimizer uses these gradients.",
-        ungiven_places(program, sign, whose),
-        remedies=_given_instead(program, sign, held, f"{name} updates {whose}"),
-        because=unused_gradients(sign, whose),
-    )
+    weight = likely(0.94)  # that no step uses their gradients is seen; that this one is to is read off the order
+    title = f"{name} was given {folded(held)}, and no optimizer holds {whose}"
+    text = f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
+    text += "another optimizer steps as well, and no optimizer uses these gradients."
+    spans = ungiven_places(program, sign, whose)
+    remedies = _given_instead(program, sign, held, f"{name} updates {whose}")
+    return Finding(*weight, title, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 def _given_instead(program: Program, sign: Sign, held: list[str], note: str) -> tuple[Remedy, ...]:
@@ -184,14 +176,8 @@ def nothing_left(
         *more,
     )
     fix = f"keep a list in `{found.name}`, not an iterator"
-    return Finding(
-        *Proof.SOURCE.at(0.93),
-        title,
-        _WHY,
-        tuple(spans),
-        remedies=remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST),
-        because=because,
-    )
+    remedies = remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST)
+    return Finding(*Proof.SOURCE.at(0.93), title, _WHY, tuple(spans), remedies=remedies, because=because)
 
 
 def spent(program: Program, sign: Sign) -> Finding | None:
@@ -215,17 +201,15 @@ def spent(program: Program, sign: Sign) -> Finding | None:
     places = [at for at, _ in fitting] or list(optimizer.stack[-1:] if optimizer is not None else ())
     edits = [edit_at("rewrite", at, pairs=LIST) for at, _ in fitting]
     count, groups = len(begun), sign.facts["groups"]
-    return Finding(
-        *likely(0.93),  # that they had ended is seen; what they would have given is not
-        f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up",
-        _WHY,
-        (
-            *(span("cause", at, "can be gone through only once") for at in places[:3]),
-            *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
-        ),
-        remedies=tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}")),
-        because=f"the generators had ended when {name} was given them; {unused_gradients(sign, whose)}",
+    weight = likely(0.93)  # that they had ended is seen; what they would have given is not
+    title = f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up"
+    spans = (
+        *(span("cause", at, "can be gone through only once") for at in places[:3]),
+        *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
     )
+    remedies = tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}"))
+    because = f"the generators had ended when {name} was given them; {unused_gradients(sign, whose)}"
+    return Finding(*weight, title, _WHY, spans, remedies=remedies, because=because)
 
 
 # Telling parameters that are unfrozen when their optimizer has been made without them.
@@ -238,20 +222,18 @@ def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     if found is None:
         return _added_late(program, sign, folded(sign.parameters, beside=(p.name for p in program.parameters)))
     making, late = found
-    return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: they were frozen when `{name}` was made",
-        f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
-        "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
-        "`add_param_group` where they are unfrozen.",
-        (
-            span("cause", making, f"`{name}` takes only what requires gradients now"),
-            span("related", late, "unfrozen here, and in no optimizer"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
-        remedies=tuple(_unfiltered(program.sources, making, name)),
-        because=unused_gradients(sign, whose),
+    weight = likely(0.92)  # that nobody trains them is seen; that somebody should is the reading of the source
+    title = f"no optimizer holds {whose}: they were frozen when `{name}` was made"
+    text = f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
+    text += "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
+    text += "`add_param_group` where they are unfrozen."
+    spans = (
+        span("cause", making, f"`{name}` takes only what requires gradients now"),
+        span("related", late, "unfrozen here, and in no optimizer"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    remedies = tuple(_unfiltered(program.sources, making, name))
+    return Finding(*weight, title, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
@@ -263,18 +245,16 @@ def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
         return None
     name = name_of(program.optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
-    return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: `{name}` was made before them",
-        f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
-        "unfrozen, later get gradients that nobody uses.",
-        (
-            span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
-        remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
-        because=unused_gradients(sign, whose),
+    weight = likely(0.92)  # that nobody trains them is seen; that somebody should is the reading of the source
+    headline = f"no optimizer holds {whose}: `{name}` was made before them"
+    text = f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
+    text += "unfrozen, later get gradients that nobody uses."
+    spans = (
+        span("cause", making.frame(program.sources), f"`{name}` takes what `{module}` has now"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    remedies = (Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),)
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 _WRITTEN = [["{p} = {new}", "{p}.detach().copy_({new})"]]
@@ -309,22 +289,18 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
     places = [kept_at(program.sources, frames) for frames in born]
     making = made(program.sources, optimizer)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
-    return Finding(
-        *likely(0.92),  # that nobody trains them is seen; that somebody should is not
-        f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
-        f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
-        "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
-        (
-            *(span("cause", at, "makes what is to learn, too late") for at in each_once(places)[:2]),
-            *span_of(
-                "related",
-                making.frame(program.sources) if making else optimizer.stack,
-                f"`{name}` takes what there is now",
-            ),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
+    weight = likely(0.92)  # that nobody trains them is seen; that somebody should is not
+    title = f"no optimizer holds {whose}: a forward makes them after `{name}` was made"
+    text = f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
+    text += "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`."
+    spans = (
+        *(span("cause", at, "makes what is to learn, too late") for at in each_once(places)[:2]),
+        *span_of(
+            "related", making.frame(program.sources) if making else optimizer.stack, f"`{name}` takes what there is now"
         ),
-        because=unused_gradients(sign, whose),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    return Finding(*weight, title, text, spans, because=unused_gradients(sign, whose))
 
 
 def kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
@@ -357,14 +333,11 @@ def beside_in_layer(program: Program, sign: Sign) -> Finding | None:
     if vain is None:
         return None  # by choice one factor of an adapter may stay as it was drawn
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
-    return Finding(
-        *likely(0.9),  # that nobody trains them is seen; that they are to learn is the reading of the flags
-        f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
-        f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
-        f"not. The program asks for `{vain}`, and no parameter is called so.",
-        ungiven_places(program, sign, whose),
-        because=unused_gradients(sign, whose),
-    )
+    weight = likely(0.9)  # that nobody trains them is seen; that they are to learn is the reading of the flags
+    title = f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers"
+    text = f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these "
+    text += f"are not. The program asks for `{vain}`, and no parameter is called so."
+    return Finding(*weight, title, text, ungiven_places(program, sign, whose), because=unused_gradients(sign, whose))
 
 
 def _asked_together(sources: SourceTexts) -> Iterator[list[str]]:
@@ -397,17 +370,15 @@ def other_names(program: Program, sign: Sign) -> Finding | None:
     note = f"{name} updates {whose} as well"
     args = {"place": place(at), "statement": text, "before": False}
     open_ = "in which group, with or without weight decay, they belong, is for you to say"
-    return Finding(
-        *likely(0.9),  # that nobody trains them is seen; that the loop is to find all is what it is written for
-        f"the groups of {name} hold {words} of each module, and not {whose}",
-        "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
-        (
-            span("cause", bindings.frame_of(program.sources, file, loop.iter), f"of each, {words} are taken alone"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
-        remedies=(Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),),
-        because=unused_gradients(sign, whose),
+    weight = likely(0.9)  # that nobody trains them is seen; that the loop is to find all is what it is written for
+    title = f"the groups of {name} hold {words} of each module, and not {whose}"
+    text = "A `Parameter` of another name is in no group: it gets gradients, and no step changes it."
+    spans = (
+        span("cause", bindings.frame_of(program.sources, file, loop.iter), f"of each, {words} are taken alone"),
+        *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
+    remedies = (Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),)
+    return Finding(*weight, title, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 def _filled_by_name(sources: SourceTexts) -> Iterator[tuple[str, ast.For, dict[str, str], str]]:
@@ -460,15 +431,13 @@ def part_left_out(program: Program, sign: Sign) -> Finding | None:
     args = {"place": place(at), "statement": statement}
     open_ = "which learning rate this part is to have, is for you to say"
     remedy = Remedy("add_statement", f"give it `{part}` too", "unsafe", f"`{name}` steps {whose}", args, open_)
+    weight = likely(0.9)  # that nobody trains it is seen; that it is to learn is the reading of the source
     return Finding(
-        *likely(0.9),  # that nobody trains it is seen; that it is to learn is the reading of the source
+        *weight,
         f"`{name}` is given {listing([f'`{p}`' for p in sorted(given)])} of `{root}`, and not `{part}`",
         f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
         "frozen by `requires_grad` in this program, and this is not.",
-        (
-            span("cause", at, f"`{part}` is in no group"),
-            *span_of("related", sign.stack, f"gives gradients to {whose}"),
-        ),
+        (span("cause", at, f"`{part}` is in no group"), *span_of("related", sign.stack, f"gives gradients to {whose}")),
         remedies=(remedy,) if len(wholes) == 1 else (),
         because=unused_gradients(sign, whose),
     )

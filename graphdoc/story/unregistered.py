@@ -38,18 +38,16 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
         None,
     )
     value = f"`{ast.unparse(detached)}`" if detached is not None else "what is detached here"
-    return Finding(
-        *likely(0.9),
-        f"no gradient reaches {whose}: only the detached value is in the loss",
-        f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
-        f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
-        (
-            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
-            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
-        ),
-        because=f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has "
-        "reached and nothing else has changed",
+    title = f"no gradient reaches {whose}: only the detached value is in the loss"
+    text = f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
+    text += f"does not train what {value} was made of: such a term has to be computed from {value} itself."
+    spans = (
+        *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
+        *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
     )
+    because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
+    because += "else has changed"
+    return Finding(*likely(0.9), title, text, spans, because=because)
 
 
 # Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.
@@ -71,24 +69,22 @@ def flagged_buffer(program: Program, sign: Sign) -> Finding | None:
     edits = [e for at, made in places for e in _as_parameter(program.sources, at, made)]
     name, whose = optimizer_of(program.optimizers, sign), listing([f"`{n}`" for n in names])
     one = len(names) == 1
-    note = (
-        f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
-    )
+    note = f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains "
+    note += f"{'it' if one else 'them'}"
     title = "register it as a parameter" if one else "register them as parameters"
-    return Finding(
-        *likely(0.92),  # that they get gradients nobody uses is seen; that they are to learn is not
-        f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
-        "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
-        "their `.grad` grows, as no `zero_grad()` clears it.",
-        (
-            *(span("cause", made, "made to get gradients") for _, made in places[:2]),
-            *(span("related", at, "registered as what does not learn") for at, _ in places[:2]),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
-        ),
-        remedies=tuple(together(edits, title, "unsafe", note)),
-        because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
-        f"{'it' if one else 'them'}; {name} holds other parameters of the same model",
+    weight = likely(0.92)  # that they get gradients nobody uses is seen; that they are to learn is not
+    headline = f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer"
+    text = "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
+    text += "their `.grad` grows, as no `zero_grad()` clears it."
+    spans = (
+        *(span("cause", made, "made to get gradients") for _, made in places[:2]),
+        *(span("related", at, "registered as what does not learn") for at, _ in places[:2]),
+        *span_of("related", sign.stack, "gives them gradients that nobody uses"),
     )
+    remedies = tuple(together(edits, title, "unsafe", note))
+    because = f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
+    because += f"{'it' if one else 'them'}; {name} holds other parameters of the same model"
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
 
 
 _REGISTERED = [
@@ -190,26 +186,25 @@ def not_registered(program: Program, sign: Sign) -> Finding | None:
     their = listing([f"`self.{c.attribute}`" for c in found]) if len(classes) == 1 else "attributes"
     attributes = f"{their} of {listing([f'`{cls}`' for cls in classes])}"
     one = len({(c.cls, c.attribute) for c in found}) == 1
-    return Finding(
-        *likely(0.93),  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
-        f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
-        "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
-        "ParameterList or ParameterDict. It does not look into a list or dict.",
-        (
-            *(
-                span(
-                    "cause" if number < MOST_CAUSES else "related",
-                    at,
-                    f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
-                )
-                for number, (at, c) in enumerate(zip(places, found, strict=True))
-            ),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
+    weight = likely(0.93)  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
+    title = f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}"
+    text = "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
+    text += "ParameterList or ParameterDict. It does not look into a list or dict."
+    spans = (
+        *(
+            span(
+                "cause" if number < MOST_CAUSES else "related",
+                at,
+                f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
+            )
+            for number, (at, c) in enumerate(zip(places, found, strict=True))
         ),
-        remedies=() if any(c.within is None for c in found) else (remedy,),
-        because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
-        "parameters of the same model",
+        *span_of("related", sign.stack, "gives them gradients that nobody uses"),
     )
+    remedies = () if any(c.within is None for c in found) else (remedy,)
+    because = f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other parameters "
+    because += "of the same model"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _containers(sources: SourceTexts, facts: dict[str, Any]) -> list[_Container]:
@@ -322,31 +317,24 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
     ]
     names = listing([f"`{attribute}`" for attribute, _, _ in found])
     note = f"`{owner}.parameters()` then finds them"
-    remedy = Remedy(
-        "several",
-        "register each of them",
-        "unsafe",
-        note,
-        {"edits": [{"kind": "module_list", "args": a} for a in args]},
-    )
+    title = "register each of them"
+    remedy = Remedy("several", title, "unsafe", note, {"edits": [{"kind": "module_list", "args": a} for a in args]})
     if len(args) == 1:
         group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
         remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
-    return Finding(
-        *likely(0.93),  # that no parameter is registered is seen; that these were to be is read off the source
-        f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
-        "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
-        "It does not look into a list or dict.",
-        (
-            *(
-                span("cause", at, f"a plain container: `{made_by}` does not look into it")
-                for _, at, _ in found[:MOST_CAUSES]
-            ),
-            span("failed", frame, f"`{owner}.parameters()` gives nothing"),
+    weight = likely(0.93)  # that no parameter is registered is seen; that these were to be is read off the source
+    title = f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters"
+    text = "A module knows the modules and parameters that are its attributes, and those in a ModuleList or "
+    text += "ModuleDict. It does not look into a list or dict."
+    spans = (
+        *(
+            span("cause", at, f"a plain container: `{made_by}` does not look into it")
+            for _, at, _ in found[:MOST_CAUSES]
         ),
-        remedies=(remedy,),
-        because=f"the optimizer found no parameter in `{owner}`",
+        span("failed", frame, f"`{owner}.parameters()` gives nothing"),
     )
+    because = f"the optimizer found no parameter in `{owner}`"
+    return Finding(*weight, title, text, spans, remedies=(remedy,), because=because)
 
 
 def _makes_layers(value: ast.expr) -> bool:
@@ -371,19 +359,18 @@ def kept_result(program: Program, sign: Sign) -> Finding | None:
     if made is None:
         return None
     name = optimizer_of(program.optimizers, sign)
-    return Finding(
-        *likely(0.93),  # what is kept, and that no optimizer has its origin, is seen; not that it is to be trained
-        f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
-        f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
-        f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
-        (
-            span("cause", made, "a plain tensor with a graph, not a parameter"),
-            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses"),
-        ),
-        remedies=() if whole is None else (_remedy(whole, attribute),),
-        because=f"that parameter got gradients in {sign.count} backward calls; {name} holds other "
-        "parameters of the same model",
+    weight = likely(0.93)  # what is kept, and that no optimizer has its origin, is seen; not that it is to be trained
+    title = f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds"
+    text = "A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
+    text += f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away."
+    spans = (
+        span("cause", made, "a plain tensor with a graph, not a parameter"),
+        *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses"),
     )
+    remedies = () if whole is None else (_remedy(whole, attribute),)
+    because = f"that parameter got gradients in {sign.count} backward calls; {name} holds other parameters of the same "
+    because += "model"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _remedy(whole: Frame, attribute: str) -> Remedy:
@@ -415,27 +402,20 @@ def made_anew(program: Program, sign: Sign) -> Finding | None:
     begins = "A layer that is made in a forward begins with new random weights at each call."
     if kind == "parameter":
         begins = "A parameter that is made in a function begins with its first value at each call."
-    return Finding(
-        *likely(0.9),  # that its parameters are new each time and trained by nobody is seen; that they should be is not
-        f"{what} is made again in each iteration: it never learns",
-        f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
-        "use it in `forward`.",
-        (
-            *span_of("cause", whole, f"a new {kind} at each call"),
-            span("related" if whole is not None else "cause", taken, "takes its new weights"),
-            *span_of("related", sign.other, "gives them gradients that nobody uses"),
-        ),
-        remedies=(
-            Remedy(
-                "make_once",
-                f"make the {kind} once, in `__init__`",
-                "display",
-                "`parameters()` then lists its weights, and the optimizer trains them.",
-            ),
-        ),
-        because=f"at {sign.count} backward calls in a row there were new parameters of the shapes {shapes}; those of "
-        "the call before were gone each time",
+    title = f"{what} is made again in each iteration: it never learns"
+    text = f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
+    text += "use it in `forward`."
+    spans = (
+        *span_of("cause", whole, f"a new {kind} at each call"),
+        span("related" if whole is not None else "cause", taken, "takes its new weights"),
+        *span_of("related", sign.other, "gives them gradients that nobody uses"),
     )
+    note = "`parameters()` then lists its weights, and the optimizer trains them."
+    remedies = (Remedy("make_once", f"make the {kind} once, in `__init__`", "display", note),)
+    because = f"at {sign.count} backward calls in a row there were new parameters of the shapes {shapes}; those of the "
+    because += "call before were gone each time"
+    # That its parameters are new each time and trained by nobody is seen; that they should be is not.
+    return Finding(*likely(0.9), title, text, spans, remedies=remedies, because=because)
 
 
 def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:

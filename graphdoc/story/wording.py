@@ -197,14 +197,12 @@ def _place(name: str) -> re.Pattern[str]:
 
 def by_the_rules(finding: Finding, files: Collection[str]) -> Finding:
     """The finding with all of its words by the rules for lines and for capitals; ``files`` are those of the program."""
-    return replace(
-        finding,
-        title=begins_small(in_lines(finding.title, files)),
-        explanation=in_lines(finding.explanation, files, sentence=True),
-        because=in_lines(finding.because, files),
-        facts=tuple(in_lines(fact, files) for fact in finding.facts),
-        spans=tuple(replace(s, label=in_lines(s.label, files)) for s in finding.spans),
-    )
+    title = begins_small(in_lines(finding.title, files))
+    text = in_lines(finding.explanation, files, sentence=True)
+    because = in_lines(finding.because, files)
+    facts = tuple(in_lines(fact, files) for fact in finding.facts)
+    spans = tuple(replace(s, label=in_lines(s.label, files)) for s in finding.spans)
+    return replace(finding, title=title, explanation=text, because=because, facts=facts, spans=spans)
 
 
 def one_line(text: str, most: int) -> str:

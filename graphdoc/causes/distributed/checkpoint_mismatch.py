@@ -105,16 +105,14 @@ def _measured(program: Program, sign: Sign) -> Finding | None:
     name, whose = checkpointed(program.sources, call), folded(sign.parameters)
     what = f"`{name}`" if name else "a checkpointed function"
     lost = "gives no gradient to" if sign.facts["none"] else "gives another gradient to"
-    return Finding(
-        *Proof.RERUN.at(0.97),
-        f"{what}, run again by its checkpoint, {lost} {whose}",
-        "The checkpoint runs the function again for backward, and the second run does something else than the first. "
-        "It depends on something that has changed in between: a hook that is removed, a cache, a flag, a number that "
-        "is drawn anew.",
-        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward")),
-        remedies=_remedies(program.sources, [call]),
-        because=f"at {sign.count} steps, run once instead, it gave the same loss bit for bit, and other gradients",
-    )
+    title = f"{what}, run again by its checkpoint, {lost} {whose}"
+    text = "The checkpoint runs the function again for backward, and the second run does something else than the "
+    text += "first. It depends on something that has changed in between: a hook that is removed, a cache, a flag, a "
+    text += "number that is drawn anew."
+    spans = (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward"))
+    remedies = _remedies(program.sources, [call])
+    because = f"at {sign.count} steps, run once instead, it gave the same loss bit for bit, and other gradients"
+    return Finding(*Proof.RERUN.at(0.97), title, text, spans, remedies=remedies, because=because)
 
 
 def _told(program: Program, shapes: bool) -> Finding:
@@ -122,16 +120,14 @@ def _told(program: Program, shapes: bool) -> Finding:
     calls = checkpoint_calls(program.sources) if met is None else [met]
     name = checkpointed(program.sources, calls[0]) if len(calls) == 1 else ""
     why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
-    return Finding(
-        *program.weight(0.95, Proof.NODE.where(met is not None)),
-        f"`{name}`, which is checkpointed, computed something else when it was run again" if name else PAGE.title,
-        f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
-        "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
-        "setting outside.",
-        (*_marks(program, calls), *program.raised_span("run again during this backward")),
-        _facts(program.raised),
-        _remedies(program.sources, calls),
-    )
+    title = f"`{name}`, which is checkpointed, computed something else when it was run again" if name else PAGE.title
+    text = f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
+    text += "something that has changed in between: a cache or counter that it writes itself, what an argument holds, "
+    text += "or a setting outside."
+    spans = (*_marks(program, calls), *program.raised_span("run again during this backward"))
+    facts = _facts(program.raised)
+    remedies = _remedies(program.sources, calls)
+    return Finding(*program.weight(0.95, Proof.NODE.where(met is not None)), title, text, spans, facts, remedies)
 
 
 def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
@@ -139,13 +135,8 @@ def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
     known = {f.start for f in checkpoint_calls(sources)}
     own = [c for c in calls if c.start in known]
     name = checkpointed(sources, own[0]) if len(own) == len(calls) == 1 else ""
-    return remedy_at(
-        own[0] if name else None,
-        "call_directly",
-        f"call `{name}` without the checkpoint",
-        "safe",
-        "It runs once, and what it computes stays in memory until backward.",
-    )
+    note = "It runs once, and what it computes stays in memory until backward."
+    return remedy_at(own[0] if name else None, "call_directly", f"call `{name}` without the checkpoint", "safe", note)
 
 
 def _marks(program: Program, calls: list[Frame]) -> list[Span]:

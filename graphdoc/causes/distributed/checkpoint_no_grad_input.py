@@ -117,18 +117,15 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
         return None
     package = deed.package.told if deed is not None else "an installed package"
     at = f" at {deed.place}" if deed is not None else ""
-    return Finding(
-        *Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None),
-        PAGE.title,
-        f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
-        f"{_DATA}",
-        (
-            span("cause", switch.frame, "switches the reentrant checkpoint on"),
-            *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
-            *program.raised_span("noticed here"),
-        ),
-        remedies=tuple(checkpointing_remedies(switch, feature, package)),
+    weight = Proof.GRAPH_END.at(0.97 if deed is not None else 0.9, deed is not None)
+    text = f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
+    text += f"{_DATA}"
+    spans = (
+        span("cause", switch.frame, "switches the reentrant checkpoint on"),
+        *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
+        *program.raised_span("noticed here"),
     )
+    return Finding(*weight, PAGE.title, text, spans, remedies=tuple(checkpointing_remedies(switch, feature, package)))
 
 
 _DATA = (
@@ -136,30 +133,23 @@ _DATA = (
     "the block under `no_grad` and records nothing, whatever the block's parameters require."
 )
 _INSIDE = (
-    "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, "
-    "such as "
-    "`no_grad`, a detach, or frozen parameters."
+    "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, such "
+    "as `no_grad`, a detach, or frozen parameters."
 )
 _GRAD = (
     "The reentrant checkpoint works with a plain `backward()` only: it runs a backward of its own inside, which does "
-    "not know "
-    "the `inputs` that were asked for. The non-reentrant form has no such limit."
+    "not know the `inputs` that were asked for. The non-reentrant form has no such limit."
 )
 
 
 def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Confidence, text: str) -> Finding:
     frames = calls or [f for f in [raised_at(run.raised)] if f]
-    return Finding(
-        strength,
-        confidence,
-        _title(run.sources, calls, text),
-        text,
-        (
-            *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
-            *raised_span(run.raised, "noticed here"),
-        ),
-        remedies=_remedies(run.sources, frames if calls else []),
+    title = _title(run.sources, calls, text)
+    spans = (
+        *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
+        *raised_span(run.raised, "noticed here"),
     )
+    return Finding(strength, confidence, title, text, spans, remedies=_remedies(run.sources, frames if calls else []))
 
 
 def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
@@ -173,12 +163,8 @@ def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
 def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
     call = bindings.call_at(sources, calls[0]) if calls else None
     named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
+    title = "Use the non-reentrant checkpoint"
+    note = "The same values, and the gradients that a call without checkpoint gives."
     return remedy_at(
-        calls[0] if named else None,
-        "set_keyword",
-        "Use the non-reentrant checkpoint",
-        "safe",
-        "The same values, and the gradients that a call without checkpoint gives.",
-        name="use_reentrant",
-        value="False",
+        calls[0] if named else None, "set_keyword", title, "safe", note, name="use_reentrant", value="False"
     )

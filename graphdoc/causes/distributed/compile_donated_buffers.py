@@ -64,22 +64,16 @@ def _told(program: Program) -> Finding:
     call = bindings.call_at(program.sources, frame)
     asked = {k.arg for k in call.keywords} & {"retain_graph", "create_graph"} if call else set()
     flag = "create_graph" if "create_graph" in asked or (event and event.create_graph) else "retain_graph"
+    text = "The compiled backward writes into the tensors that it saved, so they are gone after one call, and this one "
+    text += f"asks for `{flag}=True`."
+    title = "Take `retain_graph=True` out"
+    note = "The graph is freed after this call; right if no later backward uses it, else add the losses."
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"`{flag}=True` would keep a compiled graph, whose backward reuses its saved buffers",
-        "The compiled backward writes into the tensors that it saved, so they are gone after one call, and this one "
-        "asks for "
-        f"`{flag}=True`.",
-        (
-            *span_of("cause", frame, f"asks for {flag}=True of a compiled graph"),
-            *program.raised_span("refused here"),
-        ),
+        text,
+        (*span_of("cause", frame, f"asks for {flag}=True of a compiled graph"), *program.raised_span("refused here")),
         remedies=remedy_at(
-            frame if asked == {"retain_graph"} else None,
-            "drop_keyword",
-            "Take `retain_graph=True` out",
-            "unsafe",
-            "The graph is freed after this call; right if no later backward uses it, else add the losses.",
-            name="retain_graph",
+            frame if asked == {"retain_graph"} else None, "drop_keyword", title, "unsafe", note, name="retain_graph"
         ),
     )

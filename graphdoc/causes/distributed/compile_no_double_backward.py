@@ -63,14 +63,12 @@ def _told(program: Program) -> Finding:
     between = span_of("related", first.stack, "differentiated once here, with create_graph=True") if first else ()
     marks = [span("cause", f, "compiled here") for f in compiled[:2]]
     role = "related" if marks else "cause"
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"`{name}` is compiled, and compiled code has no second derivative" if name else PAGE.title,
-        "`torch.compile` compiles the backward pass as well, and what it has compiled cannot be differentiated again. "
-        "Call the uncompiled module for the part that is differentiated twice.",
-        (
-            *marks,
-            *(between if role == "related" else tuple(span_of("cause", first.stack, "") if first else ())),
-            *program.raised_span("differentiated a second time here"),
-        ),
+    title = f"`{name}` is compiled, and compiled code has no second derivative" if name else PAGE.title
+    text = "`torch.compile` compiles the backward pass as well, and what it has compiled cannot be differentiated "
+    text += "again. Call the uncompiled module for the part that is differentiated twice."
+    spans = (
+        *marks,
+        *(between if role == "related" else tuple(span_of("cause", first.stack, "") if first else ())),
+        *program.raised_span("differentiated a second time here"),
     )
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans)

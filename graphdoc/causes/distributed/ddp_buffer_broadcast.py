@@ -85,31 +85,20 @@ def _told(program: Program, stale: Stale) -> Finding:
     used = span_of("created", node.stack, f"{name} is used here") if node else ()
     frame = innermost_user(write.stack) if write else None
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
-    return Finding(
-        *program.weight(0.96, Proof.WRITERS.confidence),
-        f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
-        if stale.tensor.name
-        else PAGE.title,
-        f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
-        "An earlier "
-        "forward had saved it and has not had its backward yet.",
-        (
-            *span_of("cause", frame, "this forward overwrites the buffers"),
-            *used,
-            *program.raised_span("this backward needs the buffer as it was"),
-        ),
-        (f"{name}: version {stale.current}, expected {stale.expected}",),
-        remedy_at(
-            only(wraps),
-            "set_keyword",
-            "Do not broadcast buffers in forward",
-            "unsafe",
-            "Each process then keeps its own buffers; right for constants and for statistics that need not be the "
-            "same.",
-            name="broadcast_buffers",
-            value="False",
-        ),
+    title = f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
+    title = title if stale.tensor.name else PAGE.title
+    text = f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
+    text += "An earlier forward had saved it and has not had its backward yet."
+    spans = (
+        *span_of("cause", frame, "this forward overwrites the buffers"),
+        *used,
+        *program.raised_span("this backward needs the buffer as it was"),
     )
+    facts = (f"{name}: version {stale.current}, expected {stale.expected}",)
+    fix = "Do not broadcast buffers in forward"
+    note = "Each process then keeps its own buffers; right for constants and for statistics that need not be the same."
+    remedies = remedy_at(only(wraps), "set_keyword", fix, "unsafe", note, name="broadcast_buffers", value="False")
+    return Finding(*program.weight(0.96, Proof.WRITERS.confidence), title, text, spans, facts, remedies)
 
 
 def _by_ddp(stale: Stale) -> bool:

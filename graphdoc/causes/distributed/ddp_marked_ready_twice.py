@@ -87,14 +87,11 @@ def _told(program: Program) -> Finding:
         else "One backward came to the same parameter in two ways that the reducer counts apart: parts of the module "
         "under reentrant checkpoints, or a use outside of its forward."
     )
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.where(proven and bool(checkpoints))),
-        f"`{named}` reported its gradient twice to DistributedDataParallel" if named else PAGE.title,
-        why + " The reducer averages each gradient once, so it stops.",
-        (*marks, *program.raised_span("reported a second time in this backward")),
-        (f"the parameter is {named}",) if named else (),
-        _remedies(checkpoints),
-    )
+    weight = program.weight(0.95, Proof.RAISED.where(proven and bool(checkpoints)))
+    title = f"`{named}` reported its gradient twice to DistributedDataParallel" if named else PAGE.title
+    text = why + " The reducer averages each gradient once, so it stops."
+    spans = (*marks, *program.raised_span("reported a second time in this backward"))
+    return Finding(*weight, title, text, spans, (f"the parameter is {named}",) if named else (), _remedies(checkpoints))
 
 
 def _outside(sources: SourceTexts) -> list[Frame]:
@@ -104,12 +101,6 @@ def _outside(sources: SourceTexts) -> list[Frame]:
 
 
 def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:
-    return remedy_at(
-        only(checkpoints),
-        "set_keyword",
-        "Use the non-reentrant checkpoint",
-        "safe",
-        "The gradients are the same; they are computed in one backward pass.",
-        name="use_reentrant",
-        value="False",
-    )
+    title = "Use the non-reentrant checkpoint"
+    note = "The gradients are the same; they are computed in one backward pass."
+    return remedy_at(only(checkpoints), "set_keyword", title, "safe", note, name="use_reentrant", value="False")

@@ -100,17 +100,13 @@ def _told(program: Program) -> Finding:
     frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed)] if frame else []
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        _title(idle, frozen),
-        f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}. "
-        "Their buckets were never sent to the other processes, and the next forward finds the reduction "
-        "unfinished."
-        + (" DDP waits for what required gradients when it was made: freeze before you wrap." if frozen else ""),
-        (*marks, *here, *(program.raised_span("") if not here else ())),
-        _which(idle, program.raised),
-        _remedies(blind if len(wraps) == 1 else []),
-    )
+    weight = program.weight(0.95, Proof.RAISED.confidence)
+    text = f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}. "
+    text += "Their buckets were never sent to the other processes, and the next forward finds the reduction unfinished."
+    text += " DDP waits for what required gradients when it was made: freeze before you wrap." if frozen else ""
+    spans = (*marks, *here, *(program.raised_span("") if not here else ()))
+    facts = _which(idle, program.raised)
+    return Finding(*weight, _title(idle, frozen), text, spans, facts, _remedies(blind if len(wraps) == 1 else []))
 
 
 def _partial(program: Program, partial: Partial) -> Finding:
@@ -119,18 +115,16 @@ def _partial(program: Program, partial: Partial) -> Finding:
     how = "failed and was caught" if partial.failed else "was limited by `inputs=`"
     mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
     later = () if noticed is None else (span("failed", noticed, "noticed at the next forward"),)
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.where(partial.alone)),
-        f"the previous backward {how}: DDP still waits for gradients",
-        "Every parameter of the wrapped module has to report its gradient in each backward. Those that this call did "
-        "not reach are still missing at the next forward. "
-        + (
-            "A process that skips a batch leaves the other processes waiting, too."
-            if partial.failed
-            else "With `inputs=` call the wrapper's own `module`, or let only what is trained require gradients."
-        ),
-        (span("cause", partial.place, mark), *later),
+    weight = program.weight(0.95, Proof.RAISED.where(partial.alone))
+    title = f"the previous backward {how}: DDP still waits for gradients"
+    text = "Every parameter of the wrapped module has to report its gradient in each backward. Those that this call "
+    text += "did not reach are still missing at the next forward. "
+    text += (
+        "A process that skips a batch leaves the other processes waiting, too."
+        if partial.failed
+        else "With `inputs=` call the wrapper's own `module`, or let only what is trained require gradients."
     )
+    return Finding(*weight, title, text, (span("cause", partial.place, mark), *later))
 
 
 def _looks_for_unused(sources: SourceTexts, wrap: Frame) -> bool:
@@ -210,12 +204,6 @@ def _which(idle: list[str], raised: Raised | None) -> tuple[str, ...]:
 
 
 def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
-    return remedy_at(
-        only(wraps),
-        "set_keyword",
-        "Let DistributedDataParallel look for unused parameters",
-        "safe",
-        "Idle parameters are reported ready at once; the gradients of all others are averaged as before.",
-        name="find_unused_parameters",
-        value="True",
-    )
+    title = "Let DistributedDataParallel look for unused parameters"
+    note = "Idle parameters are reported ready at once; the gradients of all others are averaged as before."
+    return remedy_at(only(wraps), "set_keyword", title, "safe", note, name="find_unused_parameters", value="True")

@@ -97,19 +97,18 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
     wrapper, some = wrapper_past(sources, frame), bool(sign.facts.get("collectives"))
     called = f"`{short_code(sources, frame)}`" if code_at(sources, frame) else "a call"
     past = f" `{wrapper}`" if wrapper else ""
-    return Finding(
-        *Proof.COLLECTIVES.at(0.95, not some),
-        f"{called} bypasses DDP: gradients are not averaged",
-        f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and backward "
-        "started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks part.",
-        (
-            span("cause", frame, f"runs the module without its wrapper{past}"),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
-        ),
-        remedies=_through(program, frame, wrapper, innermost(sign.other)),
-        because=f"at {sign.count} steps of {name} backward had started no collective"
-        + ("; those that ran at other times averaged no gradient" if some else ", and none ran before the step"),
+    title = f"{called} bypasses DDP: gradients are not averaged"
+    text = f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and "
+    text += "backward started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks "
+    text += "part."
+    spans = (
+        span("cause", frame, f"runs the module without its wrapper{past}"),
+        *span_of("related", sign.other, "fills `.grad` on this rank alone"),
     )
+    remedies = _through(program, frame, wrapper, innermost(sign.other))
+    because = f"at {sign.count} steps of {name} backward had started no collective"
+    because += "; those that ran at other times averaged no gradient" if some else ", and none ran before the step"
+    return Finding(*Proof.COLLECTIVES.at(0.95, not some), title, text, spans, remedies=remedies, because=because)
 
 
 def _outdated(program: Program, sign: Sign) -> Finding | None:
@@ -126,17 +125,13 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
         unheard, lists = "runs parameters that have lost the wrapper's hooks", "was made for another dtype or device"
     title = "make the DistributedDataParallel after the last change of its module"
     note = "First move, convert and extend the module; then wrap it, and make the optimizer."
-    return Finding(
-        *Proof.COLLECTIVES.at(0.95, not sign.facts.get("collectives")),
-        f"DDP does not average {names or 'new parameters'}, {made} after it",
-        f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient.",
-        (
-            span("cause", frame, unheard),
-            *span_of("related", sign.other, "fills their `.grad` on this rank alone"),
-        ),
-        remedies=(Remedy("wrap_model", title, "display", note),),
-        because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}",
-    )
+    text = f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient."
+    weight = Proof.COLLECTIVES.at(0.95, not sign.facts.get("collectives"))
+    headline = f"DDP does not average {names or 'new parameters'}, {made} after it"
+    spans = (span("cause", frame, unheard), *span_of("related", sign.other, "fills their `.grad` on this rank alone"))
+    remedies = (Remedy("wrap_model", title, "display", note),)
+    because = f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}"
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
 
 
 def _unsharded(program: Program, sign: Sign) -> Finding | None:
@@ -148,19 +143,18 @@ def _unsharded(program: Program, sign: Sign) -> Finding | None:
     name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "new parameters"
     are, they = in_number(len(sign.parameters) != 1, "are they")
     note = "First add adapters, heads and whatever else is trained; then shard, and make the optimizer."
-    return Finding(
-        *likely(0.95),  # that they are later than the call is read off the groups, which lack them
-        f"FSDP2 does not average {names}, added after `fully_shard`",
-        f"`fully_shard` takes the parameters that a module has at the call. {names} {are} none of those, so {they} "
-        f"{are} neither sharded nor averaged: each rank steps by its own gradient.",
-        (
-            span("cause", calls[-1], f"{names} {are} not there yet"),
-            span("created", frame, f"runs {names}, a plain tensor on each rank"),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
-        ),
-        remedies=(Remedy("shard_last", "call `fully_shard` after the last change of the module", "display", note),),
-        because=f"at {sign.count} steps of {name} no collective changed their gradients, and FSDP2 does not list them",
+    weight = likely(0.95)  # that they are later than the call is read off the groups, which lack them
+    title = f"FSDP2 does not average {names}, added after `fully_shard`"
+    text = f"`fully_shard` takes the parameters that a module has at the call. {names} {are} none of those, so {they} "
+    text += f"{are} neither sharded nor averaged: each rank steps by its own gradient."
+    spans = (
+        span("cause", calls[-1], f"{names} {are} not there yet"),
+        span("created", frame, f"runs {names}, a plain tensor on each rank"),
+        *span_of("related", sign.other, "fills `.grad` on this rank alone"),
     )
+    remedies = (Remedy("shard_last", "call `fully_shard` after the last change of the module", "display", note),)
+    because = f"at {sign.count} steps of {name} no collective changed their gradients, and FSDP2 does not list them"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _through(program: Program, frame: Frame, wrapper: str, backward: Frame | None) -> tuple[Remedy, ...]:
@@ -184,12 +178,11 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
     name, world = optimizer_of(program.optimizers, sign), int(sign.facts.get("ranks", 2))
     title = "wrap the model: `model = DistributedDataParallel(model)`"
     note = "Its backward averages the gradients. Make the optimizer from its parameters, and call the wrapper."
-    return Finding(
-        *likely(0.6),  # that the ranks are to train one model is not seen
-        f"{world} ranks train apart: nothing averages their gradients",
-        "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
-        "collective ran while they trained, so each rank trains a model of its own.",
-        span_of("cause", sign.stack, "fills `.grad` on this rank alone"),
-        remedies=(Remedy("wrap_model", title, "display", note),),
-        because=f"at {sign.count} steps of {name} no collective had run since the step before",
-    )
+    weight = likely(0.6)  # that the ranks are to train one model is not seen
+    headline = f"{world} ranks train apart: nothing averages their gradients"
+    text = "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
+    text += "collective ran while they trained, so each rank trains a model of its own."
+    spans = span_of("cause", sign.stack, "fills `.grad` on this rank alone")
+    remedies = (Remedy("wrap_model", title, "display", note),)
+    because = f"at {sign.count} steps of {name} no collective had run since the step before"
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=because)

@@ -73,15 +73,14 @@ def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
     at = only(library_calls(sources, "DistributedDataParallel"))
     made = span_of("cause", at, "made here, and keeps a node of each parameter")
     title = "make the DistributedDataParallel on the stream on which you train"
-    return Finding(
-        *likely(0.7),  # that it was made on another stream is no fact of the run
-        "DistributedDataParallel was made on another CUDA stream",
-        "The wrapper keeps the AccumulateGrad nodes of its parameters, and they belong to the stream that was current "
-        "when it was made. The gradients of this backward call arrive on another one.",
-        (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream")),
-        remedies=(Remedy("wrap_on_stream", title, "display", _OFF),),
-        because=f"PyTorch warned of two streams, and a wrapper has hooks in {folded(sign.parameters) or 'parameters'}",
-    )
+    weight = likely(0.7)  # that it was made on another stream is no fact of the run
+    headline = "DistributedDataParallel was made on another CUDA stream"
+    text = "The wrapper keeps the AccumulateGrad nodes of its parameters, and they belong to the stream that was "
+    text += "current when it was made. The gradients of this backward call arrive on another one."
+    spans = (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream"))
+    remedies = (Remedy("wrap_on_stream", title, "display", _OFF),)
+    because = f"PyTorch warned of two streams, and a wrapper has hooks in {folded(sign.parameters) or 'parameters'}"
+    return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
 
 
 def _kept(sources: SourceTexts, found: list[Sign]) -> Finding | None:

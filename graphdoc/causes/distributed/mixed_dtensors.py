@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
@@ -13,7 +12,7 @@ from graphdoc.program.bindings import assignments, call_at, dotted, expression_a
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import reached, short_code, span
+from graphdoc.program.spans import place, reached, short_code, span
 from graphdoc.remedies.fix_places import through_wrapper
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
@@ -86,15 +85,13 @@ def _two_kinds(program: Program) -> str:
 def _clipped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
     note = "Clipping each kind by itself works too, but bounds two norms instead of one."
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
-        "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
-        "mesh.",
-        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
-        remedies=(Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),),
-        because="only a part of these parameters is sharded, or they lie on two meshes",
-    )
+    title = f"`clip_grad_norm_` got gradients of two kinds: {kinds}"
+    text = "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on "
+    text += "their mesh."
+    spans = (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources))
+    remedies = (Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),)
+    because = "only a part of these parameters is sharded, or they lie on two meshes"
+    return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _stepped(program: Program, frame: Frame) -> Finding:
@@ -105,14 +102,12 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds")] if made else []
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"an optimizer steps {kinds} in one operation",
-        "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
-        (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once")),
-        remedies=remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False"),
-        because="only a part of these parameters is sharded, or they lie on two meshes",
-    )
+    title = f"an optimizer steps {kinds} in one operation"
+    text = "A foreach optimizer steps all parameters of a group at once, and they are of two kinds."
+    places = (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once"))
+    remedies = remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False")
+    because = "only a part of these parameters is sharded, or they lie on two meshes"
+    return Finding(*Proof.RAISED.at(0.95), title, text, places, remedies=remedies, because=because)
 
 
 def _past_forward(program: Program) -> Finding | None:
@@ -135,19 +130,16 @@ def _past_forward(program: Program) -> Finding | None:
             made = f'torch.distributed.fsdp.register_fsdp_forward_method({module}, "{method}")'
             title = f"register `{method}` with FSDP2"
             remedies = remedy_at(wrap, "add_statement", title, "safe", note, statement=made)
-        return Finding(
-            *Proof.RAISED.at(0.95),
-            f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
-            f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
-            "shards, and an operation got one beside a plain tensor.",
-            (
-                span("cause", frame, f"runs `{method}`, and no hook of FSDP2"),
-                span("related", wrap, f"`{module}` is sharded here"),
-                *program.raised_span("gets a shard beside a plain tensor"),
-            ),
-            remedies=remedies,
-            because=f"`{module}` itself was not called, so no hook had gathered its parameters",
+        title = f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters"
+        text = f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
+        text += "shards, and an operation got one beside a plain tensor."
+        spans = (
+            span("cause", frame, f"runs `{method}`, and no hook of FSDP2"),
+            span("related", wrap, f"`{module}` is sharded here"),
+            *program.raised_span("gets a shard beside a plain tensor"),
         )
+        because = f"`{module}` itself was not called, so no hook had gathered its parameters"
+        return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
     return None
 
 
@@ -167,15 +159,13 @@ def _used(program: Program, frame: Frame) -> Finding:
     title = "call the sharded module, or `unshard()` it first"
     note = "A plain tensor becomes a DTensor by `DTensor.from_local(x, mesh, placements)`, with its graph."
     code = short_code(program.sources, frame)
-    return Finding(
-        *Proof.RAISED.at(0.9),
-        f"`{code}` got {kinds}" if code else PAGE.title,
-        "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
-        "whether that is a part too.",
-        (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources)),
-        remedies=_made_whole(program, frame) or (Remedy("call_module", title, "display", note),),
-        because="one operand is a DTensor and another is not on its mesh",
-    )
+    headline = f"`{code}` got {kinds}" if code else PAGE.title
+    text = "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can "
+    text += "tell whether that is a part too."
+    spans = (span("cause", frame, f"gets {kinds}"), *_sharded(program.sources))
+    remedies = _made_whole(program, frame) or (Remedy("call_module", title, "display", note),)
+    because = "one operand is a DTensor and another is not on its mesh"
+    return Finding(*Proof.RAISED.at(0.9), headline, text, spans, remedies=remedies, because=because)
 
 
 def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
@@ -190,19 +180,11 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
     if len(here) != 1 or not other:
         return ()
     made = f"torch.distributed.tensor.DTensor.from_local({here[0]}, {other}.device_mesh)"
-    return tuple(
-        replace(r, open=f"whether each rank holds the whole of `{here[0]}`, or a part of it, is for you to say")
-        for r in remedy_at(
-            frame,
-            "use_instead",
-            f"make `{here[0]}` a DTensor on the mesh of `{other}`",
-            "unsafe",
-            "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say.",
-            operand=here[0],
-            name=made,
-            inside=True,
-        )
-    )
+    title = f"make `{here[0]}` a DTensor on the mesh of `{other}`"
+    note = "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say."
+    args = {"place": place(frame), "operand": here[0], "name": made, "inside": True}
+    whole = f"whether each rank holds the whole of `{here[0]}`, or a part of it, is for you to say"
+    return (Remedy("use_instead", title, "unsafe", note, args, whole),)
 
 
 def _sharded(sources: SourceTexts) -> list[Span]:

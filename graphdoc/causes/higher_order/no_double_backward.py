@@ -102,14 +102,12 @@ def _told(program: Program, op: str) -> Finding:
     marks = span_of("cause", frame, "this operation cannot be differentiated twice")
     call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{as_called(name)} has no second derivative, and its gradient is differentiated",
-        f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
-        "could be computed; its derivative cannot." + _instead(op),
-        (*marks, *_twice(program)),
-        remedies=_remedies(op, frame, call),
-    )
+    weight = program.weight(0.95, Proof.RAISED.confidence)
+    title = f"{as_called(name)} has no second derivative, and its gradient is differentiated"
+    text = f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first "
+    text += "gradient could be computed; its derivative cannot."
+    text += _instead(op)
+    return Finding(*weight, title, text, (*marks, *_twice(program)), remedies=_remedies(op, frame, call))
 
 
 def _twice(program: Program) -> tuple[Span, ...]:
@@ -140,14 +138,12 @@ def _marked_once(program: Program) -> Finding:
             spans.append(span("created", applied, f"`{function.name}` is applied here"))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
     # The message alone proves the mark, not whose it is.
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.where(proven or not spans)),
-        f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
-        f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
-        "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
-        (*spans, *_twice(program)),
-        remedies=remedies,
-    )
+    weight = program.weight(0.95, Proof.RAISED.where(proven or not spans))
+    title = f"{name} is marked `@once_differentiable`, and its gradient is differentiated again"
+    text = f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
+    text += "returns has the right values and no derivative. The first gradient could be computed; its derivative "
+    text += "cannot."
+    return Finding(*weight, title, text, (*spans, *_twice(program)), remedies=remedies)
 
 
 def _unmark(
@@ -155,20 +151,13 @@ def _unmark(
 ) -> tuple[Remedy, ...]:
     forward = custom_functions.forward_of(sources, *backward)
     if forward is not None and custom_functions.keeps_the_graph(sources, backward[0], forward, backward[1]):
-        return remedy_at(
-            decorator,
-            "remove_switch",
-            f"Take the mark off `{name}.backward`",
-            "unsafe",
-            "It computes with torch's own operations on what forward was given or returned, so autograd can "
-            "differentiate it as it stands; the second derivative is then that of the written formula.",
-        )
-    note = (
-        f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given or "
-        "returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place writes, "
-        "numpy, another library, values that forward computed on the way) the second derivative would be wrong without "
-        "a word."
-    )
+        note = "It computes with torch's own operations on what forward was given or returned, so autograd can "
+        note += "differentiate it as it stands; the second derivative is then that of the written formula."
+        return remedy_at(decorator, "remove_switch", f"Take the mark off `{name}.backward`", "unsafe", note)
+    note = f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given "
+    note += "or returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place "
+    note += "writes, numpy, another library, values that forward computed on the way) the second derivative would be "
+    note += "wrong without a word."
     return (Remedy("rewrite_backward", f"Make `{name}.backward` differentiable", "display", note),)
 
 
@@ -190,24 +179,15 @@ def _instead(op: str) -> str:
 
 def _remedies(op: str, frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
     if op == "_cdist_backward" and call is not None and _apart_by_two_norm(call):
+        title = "Compute these distances by a matrix product"
+        note = "Other roundings, from operations that can be differentiated twice; near zero distance they are coarse."
         return remedy_at(
-            frame,
-            "set_keyword",
-            "Compute these distances by a matrix product",
-            "unsafe",
-            "Other roundings, from operations that can be differentiated twice; near zero distance they are coarse.",
-            name="compute_mode",
-            value="'use_mm_for_euclid_dist'",
+            frame, "set_keyword", title, "unsafe", note, name="compute_mode", value="'use_mm_for_euclid_dist'"
         )
     if "attention" not in op:
         return ()
-    return remedy_at(
-        frame,
-        "sdpa_math",
-        "Run this forward with the math backend of attention",
-        "safe",
-        "The same values up to rounding, from operations that can be differentiated twice.",
-    )
+    note = "The same values up to rounding, from operations that can be differentiated twice."
+    return remedy_at(frame, "sdpa_math", "Run this forward with the math backend of attention", "safe", note)
 
 
 def _apart_by_two_norm(call: ast.Call) -> bool:
@@ -229,14 +209,8 @@ def _forward(run: Evidence, op: str) -> Frame | None:
             ):
                 return frame
     short = op.strip("_").removesuffix("_backward")
-    return only(
-        [
-            f
-            for name in _CALLS
-            for f in bindings.calls_named(run.sources, name)
-            if name in short or _CALLS[name] in short
-        ]
-    )
+    names = [name for name, kernel in _CALLS.items() if name in short or kernel in short]
+    return only([f for name in names for f in bindings.calls_named(run.sources, name)])
 
 
 _CALLS = {

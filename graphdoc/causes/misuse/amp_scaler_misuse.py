@@ -7,6 +7,7 @@ from dataclasses import replace
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.messages.tables import rows
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
@@ -83,37 +84,9 @@ scaler.""",
 )
 
 
-_TELLS = {
-    "scaler-unscale-twice": (
-        "The gradients of this optimizer were unscaled already, and no `scaler.update()` has come since: it was called "
-        "twice in one iteration, or the iteration before ended without its update."
-    ),
-    "scaler-unscale-after-step": "The step has been taken; unscale before it, once.",
-    "scaler-step-twice": "`scaler.update()` is missing between two steps.",
-    "scaler-no-inf-checks": (
-        "None of the optimizer's parameters has a gradient at this point: they were cleared, never computed, or are "
-        "those of other parameters."
-    ),
-    "scaler-update-no-checks": "No optimizer was stepped through the scaler before this update.",
-    "scaler-fp16-gradients": "The parameters themselves are half precision; keep them in float32.",
-    "scaler-not-initialized": "The loss was not scaled: call `scaler.scale(loss).backward()` first.",
-    "scaler-closure": "Optimizers that need a closure cannot be used.",
-}
-"""What each of the scaler's complaints (messages/patterns.json) means."""
-_TITLES = {
-    "scaler-unscale-twice": "unscales gradients that are unscaled already",
-    "scaler-unscale-after-step": "comes after the step that used these gradients",
-    "scaler-step-twice": "is a second step without an `update()` since the first",
-    "scaler-no-inf-checks": "finds no gradient in any parameter of this optimizer",
-    "scaler-update-no-checks": "comes without a step through the scaler",
-    "scaler-fp16-gradients": "is given gradients of half precision",
-    "scaler-not-initialized": "comes before any loss was scaled",
-}
-_AGAIN = {
-    "scaler-unscale-twice": ("unscale_",),
-    "scaler-unscale-after-step": ("step",),
-    "scaler-step-twice": ("step",),
-}
+_TELLS = {message: (deed, text) for message, deed, text in rows("scaler_misuse", 3)}
+"""What goes on after the call that the scaler refuses, and what its complaint means."""
+_AGAIN = {"scaler-unscale-twice": ("unscale_",), "scaler-unscale-after-step": ("step",), "scaler-step-twice": ("step",)}
 _DONE = {"unscale_": "unscaled", "step": "stepped"}
 _ORDER = (
     " The order of an iteration is: scale and backward, unscale at most once, step once for each optimizer, update "
@@ -136,25 +109,17 @@ def _renewed(program: Program, sign: Sign) -> Finding:
     """Scalers that are thrown away before their factor fits."""
     made, sources = innermost_user(sign.other), program.sources
     scalers = f"{sign.facts['scalers']} scalers were made meanwhile"
-    remedies = remedy_at(
-        made,
-        "make_once",
-        "make the scaler once, before the loop",
-        "unsafe",
-        "it keeps the factor that it has found, so that steps are taken",
+    note = "it keeps the factor that it has found, so that steps are taken"
+    remedies = remedy_at(made, "make_once", "make the scaler once, before the loop", "unsafe", note)
+    title = f"`{code_at(sources, innermost_user(sign.stack))}` never steps: each new GradScaler starts over"
+    text = "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
+    text += "gradients. A new one has forgotten what the one before had found."
+    spans = (
+        *span_of("cause", sign.other, "each new scaler starts over with the first factor"),
+        *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken"),
     )
-    return Finding(
-        *likely(0.95),
-        f"`{code_at(sources, innermost_user(sign.stack))}` never steps: each new GradScaler starts over",
-        "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
-        "gradients. A new one has forgotten what the one before had found.",
-        (
-            *span_of("cause", sign.other, "each new scaler starts over with the first factor"),
-            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken"),
-        ),
-        remedies=remedies,
-        because=f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}",
-    )
+    because = f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}"
+    return Finding(*likely(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _told(program: Program, complaint: str) -> Finding:
@@ -169,7 +134,7 @@ def _told(program: Program, complaint: str) -> Finding:
         here = "the scaler refuses this call"
         marks = (span("cause", frame, here),) if frame else raised
         elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
-        told = elsewhere or _TELLS[complaint] + _ORDER
+        told = elsewhere or _TELLS[complaint][1] + _ORDER
         return Finding(strength, confidence, title, told, tuple(marks))
     spans = (
         span("cause", lost[0], "throws away the gradients that the step is to use"),
@@ -191,7 +156,7 @@ def _reached_others(program: Program) -> str:
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
-    call, deed = code_at(sources, frame), _TITLES.get(complaint, "")
+    call, deed = code_at(sources, frame), _TELLS[complaint][0]
     return f"`{call}` {deed}" if deed and call and "\n" not in call else PAGE.title
 
 
@@ -221,31 +186,27 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
 def _at_once(found: scaler_calls.Refused) -> Finding:
     """Twice in one iteration."""
     done = _DONE[found.kind]
-    return Finding(
-        *Proof.CALLS.at(0.95),
-        f"The gradients of one optimizer are {done} twice in one iteration",
-        f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
-        + _ORDER,
-        (
-            span("cause", found.now, "refused here"),
-            span("related", found.earlier, f"{done} here already, and no backward has come since"),
-        ),
+    weight = Proof.CALLS.at(0.95)
+    text = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
+    text += _ORDER
+    spans = (
+        span("cause", found.now, "refused here"),
+        span("related", found.earlier, f"{done} here already, and no backward has come since"),
     )
+    return Finding(*weight, f"The gradients of one optimizer are {done} twice in one iteration", text, spans)
 
 
 def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
     """Once for each backward call, where the gradients of several are added up for one step."""
     call = code_at(sources, found.now)
-    return Finding(
-        *Proof.CALLS.at(0.95),
-        f"`{call}` is called twice for one step" if "\n" not in call else _TWICE,
-        f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
-        "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step.",
-        (
-            span("cause", found.now, "unscales what is unscaled in part already"),
-            *(span("related", f, "unscaled here before") for f in (found.earlier,) if f != found.now),
-        ),
+    title = f"`{call}` is called twice for one step" if "\n" not in call else _TWICE
+    text = f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
+    text += "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step."
+    spans = (
+        span("cause", found.now, "unscales what is unscaled in part already"),
+        *(span("related", f, "unscaled here before") for f in (found.earlier,) if f != found.now),
     )
+    return Finding(*Proof.CALLS.at(0.95), title, text, spans)
 
 
 def _since(found: scaler_calls.Refused) -> str:
@@ -259,35 +220,28 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
     """A way out of the iteration leads past the update."""
     again = f"{_DONE[found.kind]} again: to the scaler it is still the iteration before"
     name = f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
-    return Finding(
-        *Proof.CALLS.at(0.95, len(exits) == 1),
-        _LEFT_OUT,
-        f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
-        "this way ends without telling the scaler.",
-        (
-            *(span("cause", f, "leaves the iteration without `update()`") for f in exits[:3]),
-            span("related", update, "the update that is then left out"),
-            span("failed", found.now, again),
-        ),
-        remedies=_fixes(sources, exits, update),
+    text = f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
+    text += "this way ends without telling the scaler."
+    spans = (
+        *(span("cause", f, "leaves the iteration without `update()`") for f in exits[:3]),
+        span("related", update, "the update that is then left out"),
+        span("failed", found.now, again),
     )
+    remedies = _fixes(sources, exits, update)
+    return Finding(*Proof.CALLS.at(0.95, len(exits) == 1), _LEFT_OUT, text, spans, remedies=remedies)
 
 
 def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[Frame], test: Frame | None) -> Finding:
     """The update stands under a condition, or there is none to be seen."""
     last = [found.update] if found.update is not None and test is None else []
-    return Finding(
-        *Proof.CALLS.at(0.95),
-        _LEFT_OUT,
-        _since(found) + _ORDER.strip(),
-        (
-            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time"),
-            *span_of("related", test, "`update()` is called only under this condition"),
-            *(span("related", f, "and not at all on this way out") for f in exits[:2]),
-            *(span("related", f, "the last `update()` was made here") for f in last),
-        ),
-        remedies=_always(sources, found) if test is not None and found.zeroed else (),
+    spans = (
+        span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time"),
+        *span_of("related", test, "`update()` is called only under this condition"),
+        *(span("related", f, "and not at all on this way out") for f in exits[:2]),
+        *(span("related", f, "the last `update()` was made here") for f in last),
     )
+    remedies = _always(sources, found) if test is not None and found.zeroed else ()
+    return Finding(*Proof.CALLS.at(0.95), _LEFT_OUT, _since(found) + _ORDER.strip(), spans, remedies=remedies)
 
 
 def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, ...]:
@@ -303,24 +257,14 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
 
 
 def _fixes(sources: SourceTexts, exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
-    by_hand = Remedy(
-        "leave_to_step",
-        "Or do not leave early",
-        "display",
-        "`scaler.step(optimizer)` leaves the step out by itself where the gradients are infinite or nan.",
-    )
+    note = "`scaler.step(optimizer)` leaves the step out by itself where the gradients are infinite or nan."
+    by_hand = Remedy("leave_to_step", "Or do not leave early", "display", note)
     if len(exits) != 1:
         return (by_hand,)
+    title = "Call `update()` on this way out as well"
+    note = "The scaler then ends this iteration as it ends the others, and lowers its factor where the gradients were "
+    note += "infinite or nan. Whatever else the iteration leaves out stays left out."
     return (
-        *remedy_at(
-            exits[0],
-            "add_statement",
-            "Call `update()` on this way out as well",
-            "unsafe",
-            "The scaler then ends this iteration as it ends the others, and lowers its factor where the gradients were "
-            "infinite or nan. Whatever else the iteration leaves out stays left out.",
-            statement=code_at(sources, update),
-            before=True,
-        ),
+        *remedy_at(exits[0], "add_statement", title, "unsafe", note, statement=code_at(sources, update), before=True),
         by_hand,
     )

@@ -75,17 +75,14 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
     made = user_line(node)
     if made is not None:
         spans.append(span("created", made, "backward stops at what this made", moment(node)))
-    return Finding(
-        *Proof.RAISED.at(0.2),
-        f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
-        means,
-        (*spans, span("failed" if setting else "cause", frame, "refused here")),
-        remedies=(
-            registered(program, said.fields.get("op", ""))
-            or (*_in_parts(program), Remedy("way_out", out.text, "display", out.more))
-        ),
-        because="PyTorch raises this message for this reason only",
+    title = f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title
+    places = (*spans, span("failed" if setting else "cause", frame, "refused here"))
+    remedies = registered(program, said.fields.get("op", "")) or (
+        *_in_parts(program),
+        Remedy("way_out", out.text, "display", out.more),
     )
+    because = "PyTorch raises this message for this reason only"
+    return Finding(*Proof.RAISED.at(0.2), title, means, places, remedies=remedies, because=because)
 
 
 def _in_parts(program: Program) -> tuple[Remedy, ...]:

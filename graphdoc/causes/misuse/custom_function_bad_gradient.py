@@ -142,19 +142,17 @@ def _told(program: Program, said: Match) -> Finding:
     forward = custom_functions.forward_of(program.sources, *at) if at else None
     applied = function.apply if function is not None else None
     checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        _title(cls, said.id == _SIGNATURE),
-        _explain(cls or "The Function", said.id),
-        (
-            *_marks(program, said, at, returns),
-            *_arguments(program.sources, said, at, forward),
-            *span_of("created", applied, f"`{cls}` is applied here"),
-            *program.raised_span(checked),
-        ),
-        (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
-        _remedies(program, said, at, returns, function),
+    title = _title(cls, said.id == _SIGNATURE)
+    text = _explain(cls or "The Function", said.id)
+    spans = (
+        *_marks(program, said, at, returns),
+        *_arguments(program.sources, said, at, forward),
+        *span_of("created", applied, f"`{cls}` is applied here"),
+        *program.raised_span(checked),
     )
+    facts = (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",)
+    remedies = _remedies(program, said, at, returns, function)
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, facts, remedies)
 
 
 def _seen(program: Program, kind: str) -> tuple[Sign, custom_functions.Used, Method] | None:
@@ -188,19 +186,17 @@ def _untold(program: Program) -> Finding | None:
     gets = "get" if len(sign.parameters) > 1 else "gets"
     so = "computes a gradient and does not return it" if remedies else "computes no gradient for it"
     rest = "" if remedies else " Where nothing is to learn there, `requires_grad_(False)` says so."
-    return Finding(
-        *Proof.SOURCE.at(0.9 if remedies else 0.5, nothing),  # that None was not meant is read off an unread value
-        f"`{function.name}.backward` returns {what}: {whose} never {gets} a gradient",
-        f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
-        f"{so}.{rest}",
-        (
-            span("cause", returns[0], f"returns {what}"),
-            *span_of("created", function.apply, "is applied here"),
-            *span_of("related", sign.other, "leaves `.grad` None"),
-        ),
-        remedies=remedies,
-        because=f"this loss depends on {whose}, its gradient ends at `{function.name}`, and no step had one",
+    weight = Proof.SOURCE.at(0.9 if remedies else 0.5, nothing)  # that None was not meant is read off an unread value
+    title = f"`{function.name}.backward` returns {what}: {whose} never {gets} a gradient"
+    text = f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
+    text += f"{so}.{rest}"
+    spans = (
+        span("cause", returns[0], f"returns {what}"),
+        *span_of("created", function.apply, "is applied here"),
+        *span_of("related", sign.other, "leaves `.grad` None"),
     )
+    because = f"this loss depends on {whose}, its gradient ends at `{function.name}`, and no step had one"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _measured(program: Program) -> Finding | None:
@@ -218,17 +214,14 @@ def _measured(program: Program) -> Finding | None:
         label = "returns the same for any gradient"
         title = f"`{function.name}.backward` ignores the gradient that it is given"
         told = "it was given a gradient that is not 1, and returned the same as for any: factors on the loss are lost"
-    return Finding(
-        *likely(0.85),  # that it is another gradient is measured; that it is none on purpose is not
-        title,
-        f"At {sign.count} steps {told}. The gradient of {whose} is not that of the loss.",
-        (
-            *(span("cause", f, label) for f in returns[:3]),
-            *span_of("created", function.apply, "is applied here"),
-            *span_of("related", sign.other, "takes it for the gradient of the loss"),
-        ),
-        remedies=_multiplied(at, returns) if deaf else (),
+    weight = likely(0.85)  # that it is another gradient is measured; that it is none on purpose is not
+    text = f"At {sign.count} steps {told}. The gradient of {whose} is not that of the loss."
+    spans = (
+        *(span("cause", f, label) for f in returns[:3]),
+        *span_of("created", function.apply, "is applied here"),
+        *span_of("related", sign.other, "takes it for the gradient of the loss"),
     )
+    return Finding(*weight, title, text, spans, remedies=_multiplied(at, returns) if deaf else ())
 
 
 def _multiplied(at: Method, returns: list[Frame]) -> tuple[Remedy, ...]:
@@ -241,14 +234,9 @@ def _multiplied(at: Method, returns: list[Frame]) -> tuple[Remedy, ...]:
     values = [v if v == "None" else f"{v} * {taken[0].arg}" for v in written]
     if not simple or all(v == "None" for v in written):
         return ()
-    return remedy_at(
-        returns[0],
-        "return_values",
-        f"multiply what it returns by `{taken[0].arg}`",
-        "unsafe",
-        "A loss that is weighed or averaged then weighs this gradient too.",
-        values=values,
-    )
+    title = f"multiply what it returns by `{taken[0].arg}`"
+    note = "A loss that is weighed or averaged then weighs this gradient too."
+    return remedy_at(returns[0], "return_values", title, "unsafe", note, values=values)
 
 
 def _uncalled(program: Program) -> Finding | None:
@@ -258,21 +246,19 @@ def _uncalled(program: Program) -> Finding | None:
         return None
     sign, module, at = seen
     head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
-    return Finding(
-        *likely(0.85),  # that nobody calls it is seen; that somebody should is not
-        f"autograd never calls `{module.name}.backward`, which would give another gradient",
-        f"`{module.name}` is a `Module`. PyTorch differentiates its forward operation by operation, and a method of "
-        "the name `backward` is nothing to it. Only that of a `torch.autograd.Function` takes the place of a "
-        "derivative.",
-        (
-            span("cause", head, "nothing calls this method"),
-            *span_of("created", module.apply, "the module runs here"),
-            *span_of("related", sign.other, "uses the derivative of its forward"),
-        ),
-        remedies=(_AS_FUNCTION,),
-        because=f"at {sign.count} steps it was called by itself, and gave {times(sign.facts['functions'][0])} the "
-        "gradient that autograd gives; the program never calls it",
+    weight = likely(0.85)  # that nobody calls it is seen; that somebody should is not
+    title = f"autograd never calls `{module.name}.backward`, which would give another gradient"
+    text = f"`{module.name}` is a `Module`. PyTorch differentiates its forward operation by operation, and a method of "
+    text += "the name `backward` is nothing to it. Only that of a `torch.autograd.Function` takes the place of a "
+    text += "derivative."
+    spans = (
+        span("cause", head, "nothing calls this method"),
+        *span_of("created", module.apply, "the module runs here"),
+        *span_of("related", sign.other, "uses the derivative of its forward"),
     )
+    because = f"at {sign.count} steps it was called by itself, and gave {times(sign.facts['functions'][0])} the "
+    because += "gradient that autograd gives; the program never calls it"
+    return Finding(*weight, title, text, spans, remedies=(_AS_FUNCTION,), because=because)
 
 
 _AS_FUNCTION = Remedy(

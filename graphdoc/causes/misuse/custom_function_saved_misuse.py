@@ -9,6 +9,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
 from graphdoc.finding import Finding, edit_at, together
+from graphdoc.messages.tables import rows
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
@@ -107,88 +108,7 @@ class _Misuse:
     text: str
 
 
-_MISUSES = (
-    _Misuse(
-        ("function-save-non-tensor",),
-        "save_for_backward",
-        "saves something with `save_for_backward` that is no tensor",
-        "takes tensors only",
-        "`save_for_backward` takes tensors only. Keep numbers, shapes and lists as attributes of `ctx`.",
-    ),
-    _Misuse(
-        ("legacy-save-for-backward-once",),
-        "save_for_backward",
-        "saves a tensor that is neither its input nor its output",
-        "takes inputs and outputs only",
-        "In this version `save_for_backward` takes inputs and outputs only: return the value as one more output, or "
-        "compute it again in backward.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-not-returned",),
-        "mark_dirty",
-        "changes an input in place and does not return it",
-        "marks what is not returned",
-        "An input that forward changes in place and marks has to be returned: the graph goes on from its new version.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-type",),
-        "mark_dirty",
-        "marks something as changed in place that is no tensor",
-        "takes tensors only",
-        "`mark_dirty` takes tensors only: the inputs that forward has changed in place.",
-    ),
-    _Misuse(
-        ("function-mark-dirty-noninput",),
-        "mark_dirty",
-        "marks a tensor as changed in place that is no input",
-        "takes inputs only",
-        "`mark_dirty` tells autograd of inputs that forward has changed in place; what forward itself has made needs "
-        "no mark.",
-    ),
-    _Misuse(
-        (_NO_BACKWARD,),
-        "",
-        "has no `backward`",
-        "a gradient arrives, and there is nothing to run",
-        "The class has no `backward`, so there is nothing to run when a gradient arrives. Write it as a static method.",
-    ),
-    _Misuse(
-        ("function-no-forward",),
-        "",
-        "has no `forward`",
-        "applied here",
-        "The class has no `forward` of its own. Write it as a static method that takes `ctx` first.",
-    ),
-    _Misuse(
-        ("function-legacy-nonstatic", "function-apply-on-object", "function-instantiate", "legacy-function-instance"),
-        "",
-        "is called as an object",
-        "call `apply` of the class instead",
-        "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
-    ),
-    _Misuse(
-        ("function-saved-tensors-once",),
-        "saved_tensors",
-        "reads `saved_tensors` twice",
-        "given away at the first access",
-        "This Function gives its saved tensors away at the first access: read `ctx.saved_tensors` once, into names.",
-    ),
-    _Misuse(
-        ("function-returned-input-saved",),
-        "save_for_backward",
-        "saves an input that it returns as it is",
-        "saves what is returned as it is",
-        "An input that is returned as it is must not be saved here: return a view (`x.view_as(x)`), or save the "
-        "output.",
-    ),
-    _Misuse(
-        ("function-ctx-attribute",),
-        "",
-        "reads an attribute of `ctx` that was not set",
-        "not set in the forward that made this node",
-        "The attribute was not set on `ctx` in the forward that made this node.",
-    ),
-)
+_MISUSES = [_Misuse(tuple(ids.split()), *said) for ids, *said in rows("function_misuse", 5)]
 
 
 def recognise(program: Program) -> Finding | None:
@@ -213,19 +133,17 @@ def _written_over(program: Program) -> Finding | None:
         "forward": ("a result that backward still needs", "has saved for its backward"),
     }[side]
     edit = edit_at("out_of_place", write)
-    return Finding(
-        *Proof.RERUN.at(0.97),
-        f"`{function.name}.{side}` writes over {what}",
-        f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
-        f"{whose} is not that of the loss.",
-        (
-            span("cause", write, "writes to what the Function is given"),
-            *span_of("created", function.apply, "is applied here"),
-            *span_of("related", sign.other, "computes gradients with what was written"),
-        ),
-        remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
-        because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",
+    title = f"`{function.name}.{side}` writes over {what}"
+    text = f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
+    text += f"{whose} is not that of the loss."
+    spans = (
+        span("cause", write, "writes to what the Function is given"),
+        *span_of("created", function.apply, "is applied here"),
+        *span_of("related", sign.other, "computes gradients with what was written"),
     )
+    remedies = tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else ()
+    because = f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients"
+    return Finding(*Proof.RERUN.at(0.97), title, text, spans, remedies=remedies, because=because)
 
 
 def _told(program: Program, known: _Misuse) -> Finding:
@@ -237,35 +155,26 @@ def _told(program: Program, known: _Misuse) -> Finding:
         return _alone(program, known, *alone)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.confidence),
-        f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
-        known.text,
-        (
-            *(span("cause", f, known.label) for f in marks),
-            *program.raised_span(""),
-        ),
-        (program.first_line,),
-        of_today(program.sources, frame) if _OLD_STYLE in known.ids else (),
-    )
+    title = f"`{name}` {known.title}" if name else f"A custom Function {known.title}"
+    spans = (*(span("cause", f, known.label) for f in marks), *program.raised_span(""))
+    facts = (program.first_line,)
+    remedies = of_today(program.sources, frame) if _OLD_STYLE in known.ids else ()
+    return Finding(*program.weight(0.9, Proof.RAISED.confidence), title, known.text, spans, facts, remedies)
 
 
 def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef, node: Node) -> Finding:
     """A forward without a backward beside it, by the node at which the engine has stopped."""
     name, applied = node.op.removesuffix("Backward"), innermost_user(node.stack)
     head = replace(bindings.frame_of(program.sources, file, forward, "forward"), column=0)
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.confidence),
-        f"`{name}` {known.title}",
-        known.text,
-        (
-            span("cause", head, "has no `backward` beside it"),
-            *span_of("created", applied, f"`{name}` is applied here"),
-            *program.raised_span(known.label),
-        ),
-        (program.first_line,),
-        written_backward(program, file, forward, applied),
+    title = f"`{name}` {known.title}"
+    spans = (
+        span("cause", head, "has no `backward` beside it"),
+        *span_of("created", applied, f"`{name}` is applied here"),
+        *program.raised_span(known.label),
     )
+    facts = (program.first_line,)
+    remedies = written_backward(program, file, forward, applied)
+    return Finding(*program.weight(0.9, Proof.RAISED.confidence), title, known.text, spans, facts, remedies)
 
 
 def _arguments(program: Program) -> _Misuse | None:
@@ -306,13 +215,11 @@ def _saved_twice(program: Program) -> Finding | None:
     saved = saved_again(program.sources) if unpacked_wrongly(program.evidence.message) else None
     if saved is None:
         return None
-    return Finding(
-        *likely(0.85),
-        "a custom Function calls `save_for_backward()` more than once: only the last call counts",
-        "Each call replaces what the call before has saved. Save all tensors in one call.",
-        (
-            *(span("cause", f, "one of several calls: the last replaces the others") for f in saved.calls),
-            span("related", saved.unpacked, "more is unpacked than was saved"),
-            *program.raised_span("noticed when this backward runs"),
-        ),
+    title = "a custom Function calls `save_for_backward()` more than once: only the last call counts"
+    text = "Each call replaces what the call before has saved. Save all tensors in one call."
+    spans = (
+        *(span("cause", f, "one of several calls: the last replaces the others") for f in saved.calls),
+        span("related", saved.unpacked, "more is unpacked than was saved"),
+        *program.raised_span("noticed when this backward runs"),
     )
+    return Finding(*likely(0.85), title, text, spans)

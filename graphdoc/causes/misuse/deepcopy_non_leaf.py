@@ -94,17 +94,16 @@ def _told(program: Program) -> Finding:
     facts = tuple(f"{t.path} is no leaf: made by `{t.op}`" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(at) == 1 and not inside else None
-    return Finding(
-        *program.weight(0.95, Proof.NODE.where(bool(found) and proven)),
+    title = (
         f"`copy.deepcopy()` cannot copy {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
-        else PAGE.title,
-        "The copied object holds the result of an operation, with its graph. Only leaves can be copied: keep a "
-        "detached copy of that result instead of the live tensor.",
-        (*places, *here, *(program.raised_span("copied here") if not here else ())),
-        facts,
-        _remedies(program.sources, frame, copied, found if proven else [], only),
+        else PAGE.title
     )
+    text = "The copied object holds the result of an operation, with its graph. Only leaves can be copied: keep a "
+    text += "detached copy of that result instead of the live tensor."
+    spans = (*places, *here, *(program.raised_span("copied here") if not here else ()))
+    remedies = _remedies(program.sources, frame, copied, found if proven else [], only)
+    return Finding(*program.weight(0.95, Proof.NODE.where(bool(found) and proven)), title, text, spans, facts, remedies)
 
 
 def _remedies(
@@ -112,25 +111,16 @@ def _remedies(
 ) -> tuple[Remedy, ...]:
     """Detach what is kept, or clear it before the copy: that one first where the program reads it, since it computes
     with what it reads."""
-    detached = remedy_at(
-        _statement(sources, only) if only else None,
-        "detach_stored",
-        "Keep only a detached copy of this result",
-        "unsafe",
-        "The module's own computation keeps its gradient; what is read from the attribute later has none.",
-    )
+    title = "Keep only a detached copy of this result"
+    note = "The module's own computation keeps its gradient; what is read from the attribute later has none."
+    detached = remedy_at(_statement(sources, only) if only else None, "detach_stored", title, "unsafe", note)
     kept = [t.path for t in found if copied and re.fullmatch(re.escape(copied) + r"(\.[A-Za-z_]\w*)+", t.path)]
     if len(kept) != 1 or len(found) != 1:
         return detached
-    cleared = remedy_at(
-        frame,
-        "add_statement",
-        f"Clear `{kept[0]}` before the copy",
-        "unsafe",
-        "The copy and what is copied have None there until the next forward sets it; every gradient stays as it is.",
-        statement=f"{kept[0]} = None",
-        before=True,
-    )
+    fix = f"Clear `{kept[0]}` before the copy"
+    effect = "The copy and what is copied have None there until the next forward sets it; every gradient stays as it "
+    effect += "is."
+    cleared = remedy_at(frame, "add_statement", fix, "unsafe", effect, statement=f"{kept[0]} = None", before=True)
     return (*cleared, *detached) if _read_as_attribute(sources, kept[0]) else (*detached, *cleared)
 
 

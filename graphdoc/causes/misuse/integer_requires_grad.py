@@ -54,11 +54,8 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    return (
-        _told(program)
-        if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is not None
-        else None
-    )
+    said = program.message("non-float-requires-grad", "non-float-requires-grad-setattr")
+    return _told(program) if said is not None else None
 
 
 def _told(program: Program) -> Finding:
@@ -68,16 +65,12 @@ def _told(program: Program) -> Finding:
     known = program.tensor_named(name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
     call = bindings.call_at(program.sources, frame)
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"`{name}` holds no floating point numbers and cannot require gradients" if name else PAGE.title,
-        "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
-        "floats; if "
-        "they are ids, labels or indices, take the gradient with respect to what they select.",
-        (*marks, *origin, *program.raised_span("refused here")),
-        facts,
-        _remedies(program.sources, frame, call),
-    )
+    title = f"`{name}` holds no floating point numbers and cannot require gradients" if name else PAGE.title
+    text = "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
+    text += "floats; if they are ids, labels or indices, take the gradient with respect to what they select."
+    spans = (*marks, *origin, *program.raised_span("refused here"))
+    remedies = _remedies(program.sources, frame, call)
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, facts, remedies)
 
 
 def _remedies(sources: SourceTexts, frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
@@ -118,16 +111,10 @@ def _is_inferred(made: ast.expr) -> bool:
 
 
 def _left_whole(frame: Frame | None) -> tuple[Remedy, ...]:
-    return remedy_at(
-        frame,
-        "set_keyword",
-        "Keep the whole numbers as a parameter that is not trained",
-        "unsafe",
-        "The numbers stay as they are, are saved with the module and get no gradient. If they are quantities that "
-        "should learn, make them floats instead.",
-        name="requires_grad",
-        value="False",
-    )
+    title = "Keep the whole numbers as a parameter that is not trained"
+    note = "The numbers stay as they are, are saved with the module and get no gradient. If they are quantities that "
+    note += "should learn, make them floats instead."
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="requires_grad", value="False")
 
 
 def _origin(sources: SourceTexts, frame: Frame | None) -> tuple[str, tuple[Span, ...]]:

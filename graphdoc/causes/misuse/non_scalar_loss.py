@@ -90,19 +90,13 @@ def _told(program: Program) -> Finding:
     facts = (f"its shape is {list(shape)}",) if shape and not what else ()
     count = f"{math.prod(shape)} elements" if shape else "more than one element"
     begins = "`autograd.grad()`" if inner else "`backward()`"
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"`{what}` has {count}, but {begins} starts from a single number" if what else PAGE.title,
-        "Several numbers have no single gradient, unless each is given a weight. Reduce them to one number, usually "
-        "with `mean()`.",
-        (
-            *_places(program, frame, name),
-            *program.raised_span("one number is needed here"),
-        ),
-        facts,
-        reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
-        because=f"`{what}` has shape {list(shape)}" if what and shape else "",
-    )
+    title = f"`{what}` has {count}, but {begins} starts from a single number" if what else PAGE.title
+    text = "Several numbers have no single gradient, unless each is given a weight. Reduce them to one number, usually "
+    text += "with `mean()`."
+    spans = (*_places(program, frame, name), *program.raised_span("one number is needed here"))
+    remedies = reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op)
+    because = f"`{what}` has shape {list(shape)}" if what and shape else ""
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, facts, remedies, because=because)
 
 
 def _of_complex(program: Program) -> Finding:
@@ -111,12 +105,10 @@ def _of_complex(program: Program) -> Finding:
     output, _ = _output(program.sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
     mark = span_of("cause", frame, "what is differentiated here is complex")
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
-        "Differentiate something real: the absolute value, its square, or the real part.",
-        (*mark, *program.raised_span("a real number is needed here")),
-    )
+    title = f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed"
+    text = "Differentiate something real: the absolute value, its square, or the real part."
+    spans = (*mark, *program.raised_span("a real number is needed here"))
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans)
 
 
 def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
@@ -130,21 +122,15 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
         made = [bindings.frame_of(program.sources, frame, given)]
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"weights of shape {had} are given for a value of shape {wanted}",
-        "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
-        "mean, has the shape []; without a weight it counts once.",
-        (*spans, *program.raised_span(f"differentiates a value of shape {wanted}")),
-        remedies=remedy_at(
-            frame if number else None,
-            "drop_weights",
-            "Leave out the weights",
-            "unsafe",
-            "Every loss counts once, as it does with a weight of one.",
-        )
-        or (as_number(program.sources, one) if wanted == "[]" else ()),
+    note = "Every loss counts once, as it does with a weight of one."
+    title = f"weights of shape {had} are given for a value of shape {wanted}"
+    text = "Every element of what is differentiated has one weight, so that both have the same shape. A number, such "
+    text += "as a mean, has the shape []; without a weight it counts once."
+    places = (*spans, *program.raised_span(f"differentiates a value of shape {wanted}"))
+    remedies = remedy_at(frame if number else None, "drop_weights", "Leave out the weights", "unsafe", note) or (
+        as_number(program.sources, one) if wanted == "[]" else ()
     )
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, places, remedies=remedies)
 
 
 def _weights(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:

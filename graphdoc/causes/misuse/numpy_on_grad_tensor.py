@@ -78,13 +78,11 @@ def _told(program: Program) -> Finding:
         "learned from it."
     )
     put = [span("created", f, "put in here with its graph") for f in (entries.put if entries else ())]
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
-        f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        (*marks, *put, *program.raised_span("refused here")),
-        remedies=_remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
-    )
+    title = f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title
+    text = f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}"
+    spans = (*marks, *put, *program.raised_span("refused here"))
+    remedies = _remedies(program.sources, frame, handed) if handed is not None and frame is not None else ()
+    return Finding(*program.weight(0.95, Proof.RAISED.confidence), title, text, spans, remedies=remedies)
 
 
 def _where_put_in(handed: ArrayCall) -> tuple[Remedy, ...]:
@@ -107,37 +105,22 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> tuple[Re
     shown = not goes_on and not handed.learned and goes_nowhere_else(sources, frame)
     back_in = f"Gradients end there, though {goes_on}." if goes_on else _PRINTED if shown else _NUMBERS
     safety: Safety = "safe" if shown else "unsafe"
+    listed, array = handed.holds == "list", handed.direct or handed.converts
+    each, structure = "Detach each element", {"list": "tensor"} if listed else "tensor"
+    one = each if listed else "Detach the argument"
+    plainly: Safety = "safe" if handed.direct and not handed.learned and back is None else safety
     detached = (
-        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", safety, back_in),
-        *remedy_at(
-            _argument(sources, frame, handed),
-            "detach_expression",
-            "Detach each element" if handed.holds == "list" else "Detach the argument",
-            safety,
-            back_in,
-            structure={"list": "tensor"} if handed.holds == "list" else "tensor",
-        ),
-        *remedy_at(
-            frame if handed.direct or handed.converts else None,
-            "to_numpy",
-            "Detach the tensor before NumPy gets it",
-            "safe" if handed.direct and not handed.learned and back is None else safety,
-            back_in,
-        ),
+        *remedy_at(_element(sources, frame, handed), "detach_expression", each, safety, back_in),
+        *remedy_at(_argument(sources, frame, handed), "detach_expression", one, safety, back_in, structure=structure),
+        *remedy_at(frame if array else None, "to_numpy", "Detach the tensor before NumPy gets it", plainly, back_in),
     )
     detached = tuple(replace(r, open=left, args={**r.args, "only_shown": shown}) for r in detached)
-    in_torch = remedy_at(
-        None if handed.direct or handed.converts else frame,
-        "torch_instead_of_numpy",
-        "Compute it in torch",
-        "safe" if handed.learned else "unsafe",
-        "The numbers are the same, and gradients flow through them."
-        if handed.learned
-        else "The result is a tensor with its graph then, not an array.",
-        structure=handed.holds,
-    )
+    at, kind, title = None if array else frame, "torch_instead_of_numpy", "Compute it in torch"
     if handed.learned:
-        return (*in_torch, *detached)
+        note = "The numbers are the same, and gradients flow through them."
+        return (*remedy_at(at, kind, title, "safe", note, structure=handed.holds), *detached)
+    note = "The result is a tensor with its graph then, not an array."
+    in_torch = remedy_at(at, kind, title, "unsafe", note, structure=handed.holds)
     # A list that is only shown need not keep the graphs of what is put in. Outside of what is trained a printed tensor
     # is not a printed number: the detached values come before those with a graph.
     entries = _where_put_in(handed) if handed.keeps_graphs else ()

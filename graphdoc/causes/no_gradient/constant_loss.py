@@ -119,14 +119,11 @@ def _trains(program: Program) -> bool:
 def _from_cut(program: Program, cut: Cut) -> Finding:
     """The second look has seen the loss made from constants, or from what it knows nothing of."""
     made = "the loss is made from constants here" if cut.certain else "what the loss is made from comes in here"
-    return Finding(
-        *weigh(program, cut),
-        PAGE.title if cut.certain else "Nothing with a graph was seen to go into this loss",
-        _TEXT if cut.certain else _NOT_SEEN,
-        _spans(program) if _assigned(program) else story(program, cut, made),
-        facts_of(program.cuts, cut),
-        _remedies(program.sources, program.evidence.extras),
-    )
+    title = PAGE.title if cut.certain else "Nothing with a graph was seen to go into this loss"
+    text = _TEXT if cut.certain else _NOT_SEEN
+    spans = _spans(program) if _assigned(program) else story(program, cut, made)
+    facts = facts_of(program.cuts, cut)
+    return Finding(*weigh(program, cut), title, text, spans, facts, _remedies(program.sources, program.evidence.extras))
 
 
 def _starts_as_float(program: Program) -> bool:
@@ -154,15 +151,8 @@ _NOT_SEEN = (
 def _finding(program: Program, strength: float, confidence: Confidence) -> Finding:
     op, _ = loss_made(program.evidence.extras)
     facts = (f"the last operation was {op}; nothing with a graph went into it",) if op else ()
-    return Finding(
-        strength,
-        confidence,
-        PAGE.title,
-        _TEXT,
-        _spans(program),
-        facts,
-        _remedies(program.sources, program.evidence.extras),
-    )
+    remedies = _remedies(program.sources, program.evidence.extras)
+    return Finding(strength, confidence, PAGE.title, _TEXT, _spans(program), facts, remedies)
 
 
 def _spans(program: Program) -> tuple[Span, ...]:

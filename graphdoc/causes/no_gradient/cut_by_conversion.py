@@ -95,15 +95,13 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, cut: Cut) -> Finding:
     terms, of = missing_graph.of_other_terms(program, cut), missing_graph.of_cut(program.sources, cut)
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
-    return Finding(
-        *missing_graph.weigh(program, cut),
-        f"{of} takes the loss out of the graph, so backward() reaches no parameter",
-        f"At {missing_graph.same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
-        "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here"),
-        missing_graph.facts_of(program.cuts, cut),
-        for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
-    )
+    title = f"{of} takes the loss out of the graph, so backward() reaches no parameter"
+    text = f"At {missing_graph.same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
+    text += "the same numbers and no graph, so autograd sees no parameter that the loss depends on."
+    spans = missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here")
+    facts = missing_graph.facts_of(program.cuts, cut)
+    remedies = for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,)
+    return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, remedies)
 
 
 SMOOTH = Remedy(
@@ -130,27 +128,15 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "torch.Tensor(", "tensor(")):
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
-        return remedy_at(
-            frame,
-            "stack_instead_of_tensor",
-            f"Keep the tensor: drop {as_called(cut.op)}"
-            if one
-            else "Join the tensors with torch.stack, which keeps their graphs",
-            "safe",
-            "The loss has the same value and now reaches "
-            + ("what this tensor was computed from." if one else "every tensor of the list."),
-            structure=structure,
-            **({"flat": True} if cut.element_dims else {}),
-            **({"nested": True} if cut.nested else {}),
-            **({"mixed": True} if cut.mixed else {}),
-        )
-    in_torch = Remedy(
-        "torch_instead_of_numpy",
-        f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else "",
-        "unsafe",
-        missing_graph.kept_note(cut),
-        {"place": place(frame)},
-    )
+        fix, reached = "Join the tensors with torch.stack, which keeps their graphs", "every tensor of the list"
+        if one:
+            fix, reached = f"Keep the tensor: drop {as_called(cut.op)}", "what this tensor was computed from"
+        note = f"The loss has the same value and now reaches {reached}."
+        shape = {"flat": bool(cut.element_dims), "nested": cut.nested, "mixed": cut.mixed}
+        how = {name: True for name, holds in shape.items() if holds}
+        return remedy_at(frame, "stack_instead_of_tensor", fix, "safe", note, structure=structure, **how)
+    title = f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else ""
+    in_torch = Remedy("torch_instead_of_numpy", title, "unsafe", missing_graph.kept_note(cut), {"place": place(frame)})
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):
         return (in_torch,)
     return remedy_at(
@@ -188,10 +174,7 @@ def _float_loss(program: Program) -> Finding | None:
     spans = tuple(span("cause", f, label) for f in number.converted[:1])
     if not spans and frame is not None:
         spans = (span("cause", frame, "this is a Python float, not a tensor"),)
-    return Finding(
-        *program.weight(0.9, Proof.RAISED.where(number.direct)),
-        PAGE.title,
-        "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
-        "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
-        (*spans, *program.raised_span("a float has no graph to go back through")),
-    )
+    weight = program.weight(0.9, Proof.RAISED.where(number.direct))
+    text = "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
+    text += "graph behind. Call `backward()` on the tensor, and take the number from it only for the log."
+    return Finding(*weight, PAGE.title, text, (*spans, *program.raised_span("a float has no graph to go back through")))

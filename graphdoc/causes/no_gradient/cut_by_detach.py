@@ -105,18 +105,16 @@ def _told(program: Program, cut: Cut) -> Finding:
         if len(edits) > 1
         else tuple(Remedy("drop_call", title, "unsafe", note, e["args"], left) for e in edits)
     )
-    return Finding(
-        *missing_graph.weigh(program, cut),
-        f"{as_called(cut.op)} cuts the graph of the loss"
-        if cut.certain
-        else f"the loss has no graph, and {as_called(cut.op)} ends one before it",
-        f"At {missing_graph.same_line(cut)} {as_called(cut.op)} ends the graph: the result is a constant for autograd. "
-        + (
-            "Nothing else connects the loss with a parameter, so `backward()` has nothing to follow."
-            if cut.certain
-            else "That the loss is built from it was not seen: it may have been put in the place of what was."
-        ),
-        missing_graph.story(program, cut, f"{as_called(cut.op)} ends the graph here"),
+    of = as_called(cut.op)
+    title = f"{of} cuts the graph of the loss"
+    text = f"At {missing_graph.same_line(cut)} {of} ends the graph: the result is a constant for autograd. "
+    if cut.certain:
+        text += "Nothing else connects the loss with a parameter, so `backward()` has nothing to follow."
+    else:
+        title = f"the loss has no graph, and {of} ends one before it"
+        text += "That the loss is built from it was not seen: it may have been put in the place of what was."
+    spans, facts = (
+        missing_graph.story(program, cut, f"{of} ends the graph here"),
         missing_graph.facts_of(program.cuts, cut),
-        remedies,
     )
+    return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, remedies)

@@ -142,18 +142,15 @@ def _told(program: Program, cut: Cut) -> Finding:
     if earlier is not None:
         runs = runs.replace("` runs", "` ran")
         so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
-    return Finding(
-        *missing_graph.weigh(program, cut),
-        f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
-        _explain(program.sources, cut, off),
-        (
-            *_marks(off),
-            *missing_graph.story(program, cut, "computed here without being recorded"),
-            *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
-        ),
-        missing_graph.facts_of(program.cuts, cut),
-        _fixes(program, cut, off),
+    title = f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}"
+    text = _explain(program.sources, cut, off)
+    spans = (
+        *_marks(off),
+        *missing_graph.story(program, cut, "computed here without being recorded"),
+        *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
     )
+    facts = missing_graph.facts_of(program.cuts, cut)
+    return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, _fixes(program, cut, off))
 
 
 _LONGEST = 40
@@ -169,11 +166,9 @@ def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
     """What ran without being recorded, and where that was switched off."""
     where_off = f" {'inside the call ' if off.inside else ''}at {where(off.switch)}" if off.switch else ""
     told = f"`{off.kind}`{where_off}" if off.kind else "nothing shows where it was switched off"
-    text = (
-        f"{_code(sources, cut)} at {missing_graph.same_line(cut)} ran while gradient recording was off ({told}). Its "
-        "result has no graph although the parameters require gradients, and neither has the loss that is computed "
-        "from it."
-    )
+    text = f"{_code(sources, cut)} at {missing_graph.same_line(cut)} ran while gradient recording was off ({told}). "
+    text += "Its result has no graph although the parameters require gradients, and neither has the loss that is "
+    text += "computed from it."
     more = [_CLOSURE] if off.closure is not None else []
     return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
 
@@ -215,13 +210,9 @@ _CLOSURE = (
 
 
 def _closure_remedies(closure: Frame) -> tuple[Remedy, ...]:
-    return remedy_at(
-        closure,
-        "enable_grad_block",
-        "Record what the closure computes: `with torch.enable_grad():` around its call",
-        "unsafe",
-        "The closure's loss gets a graph and its parameters gradients; the update itself stays unrecorded.",
-    )
+    title = "Record what the closure computes: `with torch.enable_grad():` around its call"
+    note = "The closure's loss gets a graph and its parameters gradients; the update itself stays unrecorded."
+    return remedy_at(closure, "enable_grad_block", title, "unsafe", note)
 
 
 def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
@@ -251,28 +242,14 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         return ()
     swap: tuple[Remedy, ...] = ()
     if cut.grad_mode:
-        swap = remedy_at(
-            switch,
-            "swap_switch",
-            "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
-            "unsafe",
-            "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",
-            old="inference_mode",
-            new="no_grad",
-        )
-    removed = remedy_at(
-        switch,
-        "remove_switch",
-        "Record gradients in this part: remove the switch",
-        "unsafe",
-        "The parameters used in this part then receive gradient, and its activations are kept until backward.",
-    )
+        fix = "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records"
+        note = "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before."
+        swap = remedy_at(switch, "swap_switch", fix, "unsafe", note, old="inference_mode", new="no_grad")
+    effect = "The parameters used in this part then receive gradient, and its activations are kept until backward."
+    removed = remedy_at(switch, "remove_switch", "Record gradients in this part: remove the switch", "unsafe", effect)
     failing = program.failing.stack if program.failing is not None else []
     whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
     removed = tuple(replace(r, open=whole) for r in removed)
-    inside = (
-        ()
-        if missing_graph.recording_was_on(program.evidence.extras)
-        else recorded_call(program.sources, cut, program.raised, switch)
-    )
+    off = not missing_graph.recording_was_on(program.evidence.extras)
+    inside = recorded_call(program.sources, cut, program.raised, switch) if off else ()
     return (*swap, *inside, *scoped(program, cut, switch), *removed)

@@ -71,14 +71,11 @@ def _told(program: Program, unset: Unset) -> Finding:
     spans += [s for c in unset.calls[-2:] for s in span_of("related", c.stack, _label(unset, c is unset.last))]
     if unset.last is not None and unset.last not in unset.calls[-2:]:
         spans += span_of("related", unset.last.stack, "an earlier call that reaches it")
+    text = explanation(unset)
+    facts = (f"it has requires_grad={unset.parameter.requires_grad} and grad=None",)
+    remedies = remedies_for(program, unset)
     return Finding(
-        *Proof.NODE.at(0.94, unset.proven),
-        title(unset),
-        explanation(unset),
-        tuple(spans),
-        (f"it has requires_grad={unset.parameter.requires_grad} and grad=None",),
-        remedies_for(program, unset),
-        because=because(unset),
+        *Proof.NODE.at(0.94, unset.proven), title(unset), text, tuple(spans), facts, remedies, because=because(unset)
     )
 
 

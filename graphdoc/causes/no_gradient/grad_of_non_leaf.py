@@ -111,29 +111,21 @@ def _bound_there(sources: SourceTexts, made: Frame | None, name: str) -> str:
 def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     name, made = result.name, result.made
     created = span_of("created", made, f"`{name}` is the result of an operation")
-    remedies = remedy_at(
-        made,
-        "add_statement",
-        f"Keep the gradient of `{name}` with `retain_grad()`",
-        "safe",
-        "Backward stores this tensor's gradient too; nothing else changes.",
-        statement=f"{_bound_there(program.sources, made, name)}.retain_grad()",
-        bound=True,
+    fix, note = f"Keep the gradient of `{name}` with `retain_grad()`", "Backward stores this tensor's gradient too; "
+    kept = f"{_bound_there(program.sources, made, name)}.retain_grad()"
+    note += "nothing else changes."
+    remedies = remedy_at(made, "add_statement", fix, "safe", note, statement=kept, bound=True)
+    title = f"`{name}.grad` is None: `{name}` is no leaf, so backward stores no gradient there"
+    text = f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
+    text += f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
+    text += f"`torch.autograd.grad(loss, {name})`."
+    spans = (
+        span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf"),
+        *created,
+        *program.raised_span("noticed here"),
     )
-    return Finding(
-        *Proof.NODE.at(result.strength, result.seen),
-        f"`{name}.grad` is None: `{name}` is no leaf, so backward stores no gradient there",
-        f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
-        f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
-        f"`torch.autograd.grad(loss, {name})`.",
-        (
-            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf"),
-            *created,
-            *program.raised_span("noticed here"),
-        ),
-        (f"it is the result of `{result.op}`, not a leaf",) if result.seen else (),
-        remedies,
-    )
+    facts = (f"it is the result of `{result.op}`, not a leaf",) if result.seen else ()
+    return Finding(*Proof.NODE.at(result.strength, result.seen), title, text, spans, facts, remedies)
 
 
 def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:

@@ -6,7 +6,8 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
+from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import unset_gradient
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
@@ -101,8 +102,7 @@ def _asked(program: Program) -> Finding:
 
 _NOTHING = (
     "Nothing that this result was computed from requires gradients: neither a parameter nor the input. If the "
-    "derivative "
-    "with respect to the input is wanted, set `requires_grad_()` on it before the forward."
+    "derivative with respect to the input is wanted, set `requires_grad_()` on it before the forward."
 )
 
 
@@ -156,21 +156,15 @@ def _of_frozen(frame: Frame, frozen: list[str], strength: float, certain: bool) 
     many = len(frozen) > 1
     where = span("cause", frame, f"asks for {'them' if many else 'it'} as well")
     title = f"the gradient of `{frozen[0]}` is asked for, which is frozen"
-    remedy = Remedy(
-        "grad_of_flagged",
-        "Ask only for the gradients of those that require them",
-        "safe",
-        "What is frozen keeps its place in the result, with None for its gradient.",
-        {"place": place(frame)},
+    note = "What is frozen keeps its place in the result, with None for its gradient."
+    args = {"place": place(frame)}
+    remedy = Remedy("grad_of_flagged", "Ask only for the gradients of those that require them", "safe", note, args)
+    headline = (
+        f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title
     )
-    return Finding(
-        strength,
-        Proof.NODE.confidence if certain else "likely",
-        f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title,
-        (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen])),
-        (where,),
-        remedies=(remedy,),
-    )
+    text = (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen]))
+    spans = (where,)
+    return Finding(strength, Proof.NODE.confidence if certain else "likely", headline, text, spans, remedies=(remedy,))
 
 
 _FROZEN_ONE = (
@@ -200,29 +194,18 @@ def _finding(
     ]
     if frame:
         spans.append(span("cause", frame, "its gradient is asked for here"))
-    remedies = tuple(
-        Remedy(
-            "require_input_grad",
-            f"Let `{m.name}` require gradients where it {'comes in' if m.given else 'is made'}",
-            "safe",
-            "The gradient of the input is computed in addition; nothing else changes.",
-            {"place": place(m.frame), "name": m.name},
-        )
-        for m in made[:1]
-    )
+    remedies: tuple[Remedy, ...] = ()
+    if made:
+        title = f"Let `{made[0].name}` require gradients where it {'comes in' if made[0].given else 'is made'}"
+        note = "The gradient of the input is computed in addition; nothing else changes."
+        remedies = remedy_at(made[0].frame, "require_input_grad", title, "safe", note, name=made[0].name)
     told = f" ({listing([f'`{n}`' for n in inputs[:3]])})" if inputs else ""
-    return Finding(
-        strength,
-        Proof.NODE.confidence
-        if certain
-        else "likely"
-        if strength > 0.5 and not program.evidence.from_text
-        else "possible",
-        _title(inputs, label, seen, program.met_none),
-        (_UNFLAGGED if seen else _ONE_OF if program.raised and not program.met_none else _UNSEEN).format(told=told),
-        (*spans, *(() if frame else program.raised_span("there is no gradient here"))),
-        remedies=remedies,
-    )
+    sure: Confidence = "likely" if strength > 0.5 and not program.evidence.from_text else "possible"
+    sure = Proof.NODE.confidence if certain else sure
+    text = _UNFLAGGED if seen else _ONE_OF if program.raised and not program.met_none else _UNSEEN
+    places = (*spans, *(() if frame else program.raised_span("there is no gradient here")))
+    title = _title(inputs, label, seen, program.met_none)
+    return Finding(strength, sure, title, text.format(told=told), places, remedies=remedies)
 
 
 def _title(inputs: list[str], label: str, seen: bool, met_none: bool) -> str:

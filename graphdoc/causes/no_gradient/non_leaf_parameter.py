@@ -77,24 +77,16 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, name: str, update: Frame) -> Finding:
     known = program.tensor_named(name)
-    return Finding(
-        *program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf)),
-        f"`{name}` is bound to a new tensor by its own update",
-        f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
-        "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
-        (
-            span("cause", update, f"`{name}` becomes another tensor here"),
-            *program.raised_span("its .grad is None"),
-        ),
-        remedies=remedy_at(
-            update,
-            "under_no_grad_update",
-            f"Write into `{name}` instead of assigning its name again",
-            "unsafe",
-            "The leaf stays the same object, and keeps its gradient until it is set to zero.",
-            name=name,
-        ),
-    )
+    title = f"`{name}` is bound to a new tensor by its own update"
+    weight = program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf))
+    text = f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
+    text += "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` "
+    text += "instead."
+    spans = (span("cause", update, f"`{name}` becomes another tensor here"), *program.raised_span("its .grad is None"))
+    fix = f"Write into `{name}` instead of assigning its name again"
+    note = "The leaf stays the same object, and keeps its gradient until it is set to zero."
+    remedies = remedy_at(update, "under_no_grad_update", fix, "unsafe", note, name=name)
+    return Finding(*weight, title, text, spans, remedies=remedies)
 
 
 def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
@@ -108,25 +100,18 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     if known is None or known.is_leaf or len(places) != 1 or len(found) != 1:
         return None
     whole = found[0][0]
-    return Finding(
-        *Proof.NODE.at(0.95),
-        f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
-        f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
-        "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",
-        (
-            span("cause", whole, f"`{name}` is computed from the leaf that is made here"),
-            *program.raised_span("its .grad is None"),
-        ),
-        (f"it is the result of `{known.op}`, not a leaf",),
-        remedy_at(
-            whole,
-            "make_leaf",
-            f"Let `{name}` require gradients after the operation, not before it",
-            "safe",
-            "The values are the same; the tensor that is used and trained is now the leaf.",
-            name=name,
-        ),
+    title = f"`{name}` is computed from a leaf: backward stores the gradient in that leaf"
+    text = f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; "
+    text += f"`{name}` is what the operation on it gave. No optimizer can train it, and its `.grad` stays None."
+    spans = (
+        span("cause", whole, f"`{name}` is computed from the leaf that is made here"),
+        *program.raised_span("its .grad is None"),
     )
+    facts = (f"it is the result of `{known.op}`, not a leaf",)
+    fix = f"Let `{name}` require gradients after the operation, not before it"
+    note = "The values are the same; the tensor that is used and trained is now the leaf."
+    remedies = remedy_at(whole, "make_leaf", fix, "safe", note, name=name)
+    return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
 def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
@@ -167,23 +152,15 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
             *facts,
             f"computed from {', '.join(behind)}, which {'is a leaf' if len(behind) == 1 else 'are leaves'}",
         )
-    remedies = remedy_at(
-        whole if name else None,
-        "make_leaf",
-        f"Let `{name}` require gradients after the operation, not before it",
-        "safe",
-        "The values are the same; the tensor that the optimizer trains is now the leaf.",
-        name=name,
-    )
-    return Finding(
-        *program.weight(0.95, Proof.RAISED.confidence),
-        f"{what} is computed, not a leaf, so no optimizer can train it",
-        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
-        + _leaf_of(behind),
-        (*spans, *(program.raised_span("refused here") if at or not frame else ())),
-        facts,
-        (*remedies, *_give_the_leaf(behind, what, op)),
-    )
+    title = f"Let `{name}` require gradients after the operation, not before it"
+    note = "The values are the same; the tensor that the optimizer trains is now the leaf."
+    remedies = remedy_at(whole if name else None, "make_leaf", title, "safe", note, name=name)
+    weight = program.weight(0.95, Proof.RAISED.confidence)
+    title = f"{what} is computed, not a leaf, so no optimizer can train it"
+    text = "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
+    text += _leaf_of(behind)
+    places = (*spans, *(program.raised_span("refused here") if at or not frame else ()))
+    return Finding(*weight, title, text, places, facts, (*remedies, *_give_the_leaf(behind, what, op)))
 
 
 def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:
@@ -210,8 +187,6 @@ def _leaf_of(leaves: list[str]) -> str:
 def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:
     if len(leaves) != 1:
         return ()
-    note = (
-        f"{what} is computed from it again by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
-        "forward, so that the loss reaches the leaf through that operation."
-    )
+    note = f"{what} is computed from it again by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
+    note += "forward, so that the loss reaches the leaf through that operation."
     return (Remedy("give_the_leaf", f"Give the optimizer the leaf `{leaves[0]}`", "display", note),)

@@ -131,14 +131,10 @@ def _tell(
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
-    return Finding(
-        *program.weight(0.85, Proof.RAISED.where(proven)),
-        f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
-        f"No path leads from the output back to {_quoted(name)}. {why}",
-        (*marks, *made, *here),
-        facts,
-        remedies,
-    )
+    title = f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for"
+    text = f"No path leads from the output back to {_quoted(name)}. {why}"
+    spans = (*marks, *made, *here)
+    return Finding(*program.weight(0.85, Proof.RAISED.where(proven)), title, text, spans, facts, remedies)
 
 
 def _finding(
@@ -148,14 +144,10 @@ def _finding(
     told = story.told_of(_quoted(name), reason)
     role: Role = "cause" if isinstance(reason, Beside) and frame and frame.line != reason.made.line else "failed"
     here = () if frame is None else (span(role, frame, "its gradient is asked for here"),)
-    return Finding(
-        *weight,
-        f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
-        f"No path leads from the output back to {_quoted(name)}. {told.why}",
-        (*told.marks, *here),
-        remedies=of_reason(sources, frame, reason),
-        because=told.because,
-    )
+    title = f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for"
+    text = f"No path leads from the output back to {_quoted(name)}. {told.why}"
+    spans = (*told.marks, *here)
+    return Finding(*weight, title, text, spans, remedies=of_reason(sources, frame, reason), because=told.because)
 
 
 def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:

@@ -44,6 +44,8 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
     name = birth.operation
     point = singular_point(name)
+    way = f"Keep {operand} inside of the domain"
+    note = "Within the margin the result is constant and no gradient flows."
     return Words(
         f"{operand} {'reaches the edge' if at_edge else 'goes out'} of the domain of {as_called(name)}",
         "at the edge the derivative is infinite"
@@ -53,13 +55,5 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         else "outside of the domain",
         counted + coarse(birth.output),
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
-        guarded(
-            trouble,
-            birth,
-            point.guard_in(birth.output.dtype),
-            f"Keep {operand} inside of the domain",
-            "Within the margin the result is constant and no gradient flows.",
-        )
-        if point is not None
-        else (),
+        guarded(trouble, birth, point.guard_in(birth.output.dtype), way, note) if point is not None else (),
     )

@@ -35,21 +35,15 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
 @explained("nan-ctc-infeasible")
 def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a CTC loss."""
-    return Words(
-        "a CTC target is longer than its input allows, so the loss is infinite",
-        "this input has too few frames for its target",
-        amount(birth.output, "inf", "the loss of each sample"),
-        f"{function(trouble, birth)} finds no alignment for some sample.",
-        remedy_at(
-            _taking_the_flag(trouble, birth),
-            "set_keyword",
-            "Leave out samples whose target does not fit",
-            "unsafe",
-            "Their loss and gradient count as zero; all other samples stay as they are.",
-            name="zero_infinity",
-            value="True",
-        ),
+    title = "a CTC target is longer than its input allows, so the loss is infinite"
+    label = "this input has too few frames for its target"
+    because = amount(birth.output, "inf", "the loss of each sample")
+    fix = "Leave out samples whose target does not fit"
+    note = "Their loss and gradient count as zero; all other samples stay as they are."
+    remedies = remedy_at(
+        _taking_the_flag(trouble, birth), "set_keyword", fix, "unsafe", note, name="zero_infinity", value="True"
     )
+    return Words(title, label, because, f"{function(trouble, birth)} finds no alignment for some sample.", remedies)
 
 
 def _taking_the_flag(trouble: Trouble, birth: Birth) -> Frame | None:

@@ -55,21 +55,14 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Words:
     guard = "clamp_min(1)" if counts(birth) else above_zero("division", numbers)
     positive = numbers is not None and not numbers.count("negative")
     whole = counts(birth)
+    way = f"Divide by at least {'one' if whole else 'a little'}: bound {operand}"
     remedies = kept_above_zero(trouble, birth, alone=birth.shows == "inf" and not whole) or guarded(
-        trouble,
-        birth,
-        guard,
-        f"Divide by at least {'one' if whole else 'a little'}: bound {operand}",
-        "Nothing changes where the divisor is above the bound.",
+        trouble, birth, guard, way, "Nothing changes where the divisor is above the bound."
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
-    return Words(
-        f"{operand} is zero, and something is divided by it{inside}",
-        "division by zero",
-        amount(numbers, "zeros", operand),
-        f"{function(trouble, birth)} divides by zero.",
-        remedies if positive else (),
-    )
+    title = f"{operand} is zero, and something is divided by it{inside}"
+    text = f"{function(trouble, birth)} divides by zero."
+    return Words(title, "division by zero", amount(numbers, "zeros", operand), text, remedies if positive else ())
 
 
 def _is_small(birth: Birth, kept: Numbers | None) -> bool:
@@ -82,18 +75,13 @@ def _is_small(birth: Birth, kept: Numbers | None) -> bool:
 
 def _by_little(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the divisor")
+    note = "Nothing changes where the divisor is above the bound."
     return Words(
         f"{operand} comes so close to zero that what is divided by it is not finite",
         "divides by something very small" + (", squared in its derivative" if birth.node else ""),
         "",
         f"{function(trouble, birth)} divides by very little.",
-        guarded(
-            trouble,
-            birth,
-            above_zero("division", birth.operand),
-            f"Keep {operand} away from zero",
-            "Nothing changes where the divisor is above the bound.",
-        )
+        guarded(trouble, birth, above_zero("division", birth.operand), f"Keep {operand} away from zero", note)
         if not any(i.count("negative") for i in (*birth.inputs[1:], *[n for n in (birth.saved("other"),) if n]))
         else (),
     )
@@ -120,11 +108,5 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Words:
         if loss
         else "The mean of nothing counts as zero; a nan of another origin in this term is hidden, too.",
     )
-    return Words(
-        title,
-        label,
-        "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",
-        f"{function(trouble, birth, 'its mean')} is 0 / 0.",
-        remedies,
-        makers=False,
-    )
+    because = "there was nothing to average in this iteration" if not loss else "no target of this iteration counts"
+    return Words(title, label, because, f"{function(trouble, birth, 'its mean')} is 0 / 0.", remedies, makers=False)

@@ -56,16 +56,13 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     if bounds is not None and -bounds[0] > bounds[1] and birth.operation not in _GROWS:
         largest = f"the smallest element of {operand} is {bounds[0]:.4g}"
     logarithm = innermost_user(trouble.call)
-    return Words(
-        f"{operand} grows too large for {as_called(birth.operation)}, which overflows",
-        "the exponential is larger than the type can hold",
-        largest,
-        f"{function(trouble, birth)} is infinite.",
-        (
-            *without_exponential(birth.place if logarithm is not None else None),
-            *_bounded(trouble, birth, operand),
-        ),
+    title = f"{operand} grows too large for {as_called(birth.operation)}, which overflows"
+    label = "the exponential is larger than the type can hold"
+    remedies = (
+        *without_exponential(birth.place if logarithm is not None else None),
+        *_bounded(trouble, birth, operand),
     )
+    return Words(title, label, largest, f"{function(trouble, birth)} is infinite.", remedies)
 
 
 def _bounded(trouble: Trouble, birth: Birth, operand: str) -> tuple[Remedy, ...]:

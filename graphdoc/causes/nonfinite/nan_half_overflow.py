@@ -38,20 +38,14 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
     size = f"its input is at most {largest:.4g} in size" if largest is not None else ""
     room = birth.operation not in _REPEATED
-    return Words(
-        f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
-        f"larger than {birth.output.dtype} can hold",
-        "; ".join(t for t in (size, "single precision has room for the result" if room else "") if t),
-        "half precision cannot hold the result, which becomes infinite.",
-        (
-            Remedy(
-                "single_precision",
-                "Compute this in single precision or bfloat16, or scale before",
-                "display",
-                "Half precision ends at 65504.",
-            ),
-        ),
+    title = f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}"
+    label = f"larger than {birth.output.dtype} can hold"
+    because = "; ".join(t for t in (size, "single precision has room for the result" if room else "") if t)
+    note = "Half precision ends at 65504."
+    remedies = (
+        Remedy("single_precision", "Compute this in single precision or bfloat16, or scale before", "display", note),
     )
+    return Words(title, label, because, "half precision cannot hold the result, which becomes infinite.", remedies)
 
 
 _REPEATED = ("prod", "cumprod", "pow", "float_power", "exp", "exp2", "expm1", "sinh", "cosh")

@@ -70,10 +70,6 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
 def _written(trouble: Trouble, birth: Birth) -> Words:
     """Values that a function of the program's own has made as such: ``torch.full(n, nan)``."""
     made = function(trouble, birth, "a function")
-    return Words(
-        f"{made} makes {birth.shows} as a constant, which goes into the computation",
-        "made with these values",
-        "",
-        f"{made} was asked for these values.",
-        confidence=Proof.BIRTH.confidence,
-    )
+    title = f"{made} makes {birth.shows} as a constant, which goes into the computation"
+    label = "made with these values"
+    return Words(title, label, "", f"{made} was asked for these values.", confidence=Proof.BIRTH.confidence)

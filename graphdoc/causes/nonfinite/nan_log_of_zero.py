@@ -55,6 +55,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Words:
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
     what = "goes below zero" if negative else "reaches zero"
+    note = "The logarithm is bounded; an element at the bound sends no gradient."
     return Words(
         f"{operand} {what}, and its logarithm is {'nan' if negative else 'not finite'}",
         "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
@@ -63,13 +64,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Words:
         _given_logarithms(trouble, birth)
         or _of_exponentials(trouble, birth)
         or kept_above_zero(trouble, birth)
-        or guarded(
-            trouble,
-            birth,
-            above_zero("log", numbers),
-            f"Keep {operand} above zero",
-            "The logarithm is bounded; an element at the bound sends no gradient.",
-        ),
+        or guarded(trouble, birth, above_zero("log", numbers), f"Keep {operand} above zero", note),
     )
 
 
@@ -86,15 +81,9 @@ def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     bounds = birth.operand.bounds if birth.operand is not None else None
     if "kl_div" not in trouble.code(birth) or bounds is None or bounds[1] > 0:
         return ()
-    return remedy_at(
-        birth.place,
-        "set_keyword",
-        "Say that the target is a logarithm",
-        "unsafe",
-        "`F.kl_div` then takes its target as log-probabilities, as it does its input.",
-        name="log_target",
-        value="True",
-    )
+    title = "Say that the target is a logarithm"
+    note = "`F.kl_div` then takes its target as log-probabilities, as it does its input."
+    return remedy_at(birth.place, "set_keyword", title, "unsafe", note, name="log_target", value="True")
 
 
 def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
@@ -103,6 +92,8 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
     numbers = birth.operand
     bounds = numbers.bounds if numbers is not None else None
     outside = not birth.node and bounds is not None and point.leaves(*bounds)
+    way = f"Keep {operand} inside of the domain"
+    note = "The result is bounded; an element at the bound sends no gradient."
     return Words(
         f"{operand} lies {beyond}, where `{name}` is {'nan' if birth.shows == 'nan' else 'infinite'}"
         if outside
@@ -111,11 +102,5 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
         f"`{name}` has no value {beyond}" if outside else f"`{name}` ends at {edge}",
         f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}{coarse(numbers)}" if bounds is not None else "",
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
-        guarded(
-            trouble,
-            birth,
-            point.guard_in(numbers.dtype if numbers is not None else ""),
-            f"Keep {operand} inside of the domain",
-            "The result is bounded; an element at the bound sends no gradient.",
-        ),
+        guarded(trouble, birth, point.guard_in(numbers.dtype if numbers is not None else ""), way, note),
     )

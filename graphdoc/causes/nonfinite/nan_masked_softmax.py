@@ -58,37 +58,26 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     label = f"{name or 'the mask'} masks everything in {count}" if rows else "the mask's -inf is written here"
     more = (span("created", mask.frame if mask else filled, label),) if filled is not None else ()
     left_out = " Leaving its result out of the loss does not help: its gradient is `0 * nan`."
-    return Words(
+    title = (
         f"{name} masks a whole row, and the softmax of that row is nan"
         if name
-        else "A whole row is masked, and the softmax of that row is nan",
-        "the softmax of a row in which everything is masked is nan",
-        f"in {count} every element is -inf" if rows else "",
-        f"{function(trouble, turned)} has no value there.{left_out if trouble.what == 'gradient' else ''}",
-        _remedies(mask, filled),
-        of=turned,
-        more=more,
-        makers=filled is None,
+        else "A whole row is masked, and the softmax of that row is nan"
     )
+    label = "the softmax of a row in which everything is masked is nan"
+    because = f"in {count} every element is -inf" if rows else ""
+    text = f"{function(trouble, turned)} has no value there.{left_out if trouble.what == 'gradient' else ''}"
+    return Words(title, label, because, text, _remedies(mask, filled), of=turned, more=more, makers=filled is None)
 
 
 def _remedies(mask: Mask | None, filled: Frame | None) -> tuple[Remedy, ...]:
     if mask is not None and mask.handed:
+        title = "Leave nothing out in a row that would be empty"
+        note = "A row that is masked out entirely attends to its padding; every other row stays as it is."
         return remedy_at(
-            mask.frame,
-            "rewrite",
-            "Leave nothing out in a row that would be empty",
-            "unsafe",
-            "A row that is masked out entirely attends to its padding; every other row stays as it is.",
-            pairs=[["{mask}", "{mask} & ~{mask}.all(-1, keepdim=True)"]],
+            mask.frame, "rewrite", title, "unsafe", note, pairs=[["{mask}", "{mask} & ~{mask}.all(-1, keepdim=True)"]]
         )
-    return remedy_at(
-        filled,
-        "finite_fill",
-        "Mask with the smallest finite number",
-        "unsafe",
-        "A row that is masked out entirely gets equal weights; every other row stays as it is.",
-    )
+    note = "A row that is masked out entirely gets equal weights; every other row stays as it is."
+    return remedy_at(filled, "finite_fill", "Mask with the smallest finite number", "unsafe", note)
 
 
 def _multiplied(trouble: Trouble, turned: Birth) -> Words:
@@ -109,18 +98,9 @@ def _multiplied(trouble: Trouble, turned: Birth) -> Words:
 def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Words:
     factor = trouble.factor(turned, side)
     name = f"`{factor}`" if factor and len(factor) <= LONGEST else "a logarithm"
-    return Words(
-        f"{name} is -inf where it is multiplied by zero, and 0 * -inf is nan",
-        "zero times -inf",
-        amount(turned.inputs[side], "minus_inf", name),
-        f"{function(trouble, turned)} is nan for what a mask has left out: its probability is 0, its logarithm -inf.",
-        guarded(
-            trouble,
-            turned,
-            "masked_fill({operand}.isneginf(), 0.0)",
-            f"Let {name} count as zero where it is -inf",
-            "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is.",
-            side=side,
-        ),
-        of=turned,
-    )
+    title = f"{name} is -inf where it is multiplied by zero, and 0 * -inf is nan"
+    text = f"{function(trouble, turned)} is nan for what a mask has left out: its probability is 0, its logarithm -inf."
+    way = f"Let {name} count as zero where it is -inf"
+    note = "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is."
+    remedies = guarded(trouble, turned, "masked_fill({operand}.isneginf(), 0.0)", way, note, side=side)
+    return Words(title, "zero times -inf", amount(turned.inputs[side], "minus_inf", name), text, remedies, of=turned)

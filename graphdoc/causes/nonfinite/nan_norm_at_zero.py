@@ -44,24 +44,18 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the length")
     numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)
     wider = _with_eps(trouble, birth) if numbers is not None and numbers.dtype == "float16" else ()
-    remedies = wider or guarded(
-        trouble,
-        birth,
-        above_zero("norm", numbers),
-        f"Keep {operand} away from zero",
-        "A zero vector stays zero, as in `F.normalize`; every other one stays as it is.",
-    )
-    return Words(
+    note = "A zero vector stays zero, as in `F.normalize`; every other one stays as it is."
+    remedies = wider or guarded(trouble, birth, above_zero("norm", numbers), f"Keep {operand} away from zero", note)
+    title = (
         f"{operand} is zero, and float16 rounds the default `eps` to zero"
         if wider
         else f"{operand} is zero, and divides something"
         if divided
-        else "A norm is differentiated where it is zero",
-        "divided by a length of zero" if divided else "at zero this norm has no derivative",
-        amount(numbers, "zeros", operand),
-        f"{function(trouble, birth)} has no value for a vector of length zero.",
-        remedies if divided else (),
+        else "A norm is differentiated where it is zero"
     )
+    label = "divided by a length of zero" if divided else "at zero this norm has no derivative"
+    text = f"{function(trouble, birth)} has no value for a vector of length zero."
+    return Words(title, label, amount(numbers, "zeros", operand), text, remedies if divided else ())
 
 
 def _with_eps(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:

@@ -47,15 +47,13 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value was made inside of an optimizer's step."""
     divides = "div" in birth.op
     divisor = next((i for i in birth.inputs if i.count("zeros")), None)
-    return Words(
-        f"The step makes {birth.shows} of {'parameters whose gradient' if trouble.names else 'gradients that'} "
-        f"{'is' if trouble.names else 'are'} finite",
-        f"`{birth.op.strip('_')}` inside of the step gives {birth.shows}",
-        amount(divisor, "zeros", "what the step divides by") if divides else "",
-        "the gradients that went in were finite, the update that came out is not.",
-        (_bounded(trouble, birth, divisor) if divisor is not None else ()) if divides else (_RATE,),
-        confidence=Proof.BIRTH.confidence,
-    )
+    title = f"The step makes {birth.shows} of {'parameters whose gradient' if trouble.names else 'gradients that'} "
+    title += f"{'is' if trouble.names else 'are'} finite"
+    label = f"`{birth.op.strip('_')}` inside of the step gives {birth.shows}"
+    because = amount(divisor, "zeros", "what the step divides by") if divides else ""
+    text = "the gradients that went in were finite, the update that came out is not."
+    remedies = (_bounded(trouble, birth, divisor) if divisor is not None else ()) if divides else (_RATE,)
+    return Words(title, label, because, text, remedies, confidence=Proof.BIRTH.confidence)
 
 
 _DIVIDING = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")

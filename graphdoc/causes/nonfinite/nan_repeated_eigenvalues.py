@@ -51,32 +51,21 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     what = "equal or zero" if zeros else "equal"
     told = f"{kind} that are equal or zero" if zeros else f"equal {kind}"
     shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them {what}" if bounds else ""
-    return Words(
-        f"{operand} has {told}: the {vectors} have no derivative",
+    title = "Make the values distinct, or differentiate only what has a derivative"
+    note = "A distinct jitter on the diagonal, `eigvalsh`/`svdvals`, or a Function for the symmetric function."
+    label = (
         "divides by the values and their differences in backward"
         if zeros
-        else "its backward divides by the differences of the values",
-        shown,
-        f"the derivative of {function(trouble, birth)} divides by "
-        + ("a zero: a value, or the difference of two." if zeros else "differences of values that are equal."),
-        (
-            *(_spread(birth) if not singular else ()),
-            Remedy(
-                "distinct_diagonal",
-                "Make the values distinct, or differentiate only what has a derivative",
-                "display",
-                "A distinct jitter on the diagonal, `eigvalsh`/`svdvals`, or a Function for the symmetric function.",
-            ),
-        ),
+        else "its backward divides by the differences of the values"
     )
+    text = f"the derivative of {function(trouble, birth)} divides by "
+    text += "a zero: a value, or the difference of two." if zeros else "differences of values that are equal."
+    remedies = (*(_spread(birth) if not singular else ()), Remedy("distinct_diagonal", title, "display", note))
+    return Words(f"{operand} has {told}: the {vectors} have no derivative", label, shown, text, remedies)
 
 
 def _spread(birth: Birth) -> tuple[Remedy, ...]:
-    return to_finish(
-        birth.place,
-        "spread_diagonal",
-        "make the eigenvalues distinct by a jitter on the diagonal",
-        "The values change by about as much. The smaller the jitter, the larger the derivatives of the vectors.",
-        {"JITTER": "a number that is small beside the eigenvalues, such as a thousandth of them"},
-        jitter="JITTER",
-    )
+    title = "make the eigenvalues distinct by a jitter on the diagonal"
+    note = "The values change by about as much. The smaller the jitter, the larger the derivatives of the vectors."
+    args = {"JITTER": "a number that is small beside the eigenvalues, such as a thousandth of them"}
+    return to_finish(birth.place, "spread_diagonal", title, note, args, jitter="JITTER")

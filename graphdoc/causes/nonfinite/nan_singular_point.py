@@ -50,18 +50,14 @@ def recognise(trouble: Trouble, birth: Birth) -> Words | None:
     seen = zeros or within if len(birth.inputs) == 1 else what_went_in(birth)
     is_matrix = "matri" in point.ends
     beyond = f" and {point.beyond}" if point.beyond else ""
+    way = f"Keep {operand} above zero"
+    note = "Larger numbers stay as they are; at the bound no gradient flows."
     return Words(
         f"`{name}` is given {point.ends}: no finite {value} there",
         f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
         what_went_in(birth) if not point.guard else seen,
         f"{function(trouble, birth)} has no finite {value} there.",
-        guarded(
-            trouble,
-            birth,
-            point.guard_in(numbers.dtype if numbers is not None else ""),
-            f"Keep {operand} above zero",
-            "Larger numbers stay as they are; at the bound no gradient flows.",
-        )
+        guarded(trouble, birth, point.guard_in(numbers.dtype if numbers is not None else ""), way, note)
         if point.guard
         else (),
     )

@@ -55,16 +55,7 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         title = f"{operand} is zero, and one over its root is infinite"
         label = "one over the root of zero"
         explanation = f"{function(trouble, birth)} is infinite at zero."
-    return Words(
-        title,
-        label,
-        amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "the input"),
-        explanation,
-        guarded(
-            trouble,
-            birth,
-            above_zero("sqrt", numbers),
-            "Keep what is under the root above zero",
-            "Roots of larger numbers stay as they are; at the bound no gradient flows.",
-        ),
-    )
+    because = amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "the input")
+    note = "Roots of larger numbers stay as they are; at the bound no gradient flows."
+    remedies = guarded(trouble, birth, above_zero("sqrt", numbers), "Keep what is under the root above zero", note)
+    return Words(title, label, because, explanation, remedies)

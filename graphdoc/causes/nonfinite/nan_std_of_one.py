@@ -60,15 +60,9 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
 def _without(birth: Birth, squared: bool) -> tuple[Remedy, ...]:
     """No correction for any number of values."""
     factor = "(n - 1) / n" if squared else "sqrt((n - 1) / n)"
-    found = remedy_at(
-        birth.place,
-        "set_keyword",
-        f"Take the {'variance' if squared else 'deviation'} without the correction",
-        "unsafe",
-        f"For one value it is then zero; for n values smaller by {factor}.",
-        name="correction",
-        value="0",
-    )
+    title = f"Take the {'variance' if squared else 'deviation'} without the correction"
+    note = f"For one value it is then zero; for n values smaller by {factor}."
+    found = remedy_at(birth.place, "set_keyword", title, "unsafe", note, name="correction", value="0")
     return tuple(replace(r, open="what is taken over several values was finite, and changes as well") for r in found)
 
 
@@ -88,12 +82,8 @@ def _for_several_alone(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
         return ()
     if dim is not None and not text_of(dim).lstrip("-").isdigit():
         return ()
+    title = "Leave the correction out for a single value"
+    note = "It is then zero for one value, without a gradient; nothing changes for several."
     return remedy_at(
-        birth.place,
-        "set_keyword",
-        "Leave the correction out for a single value",
-        "unsafe",
-        "It is then zero for one value, without a gradient; nothing changes for several.",
-        name="correction",
-        value=f"int({values}.{count} > 1)",
+        birth.place, "set_keyword", title, "unsafe", note, name="correction", value=f"int({values}.{count} > 1)"
     )

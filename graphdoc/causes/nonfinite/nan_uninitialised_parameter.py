@@ -44,14 +44,13 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
         "empty": (function(trouble, birth, "what was asked for"), "returns uninitialised memory"),
         "unwritten": ("memory", "reads memory that no operation has written"),
     }.get(birth.kind, ("a parameter", "used here, and no operation has written it"))
-    return Words(
-        f"{f'`{name}`' if name else told} is used and was never written",
-        seen,
-        "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else "",
-        "the numbers are whatever the memory held.",
-        _zeros(trouble, birth) if empty else (),
-        confidence=Proof.BIRTH.where(empty),
+    title = f"{f'`{name}`' if name else told} is used and was never written"
+    because = (
+        "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else ""
     )
+    text = "the numbers are whatever the memory held."
+    remedies = _zeros(trouble, birth) if empty else ()
+    return Words(title, seen, because, text, remedies, confidence=Proof.BIRTH.where(empty))
 
 
 _EMPTY = ("empty", "empty_like", "new_empty", "Tensor", "FloatTensor")

@@ -49,14 +49,9 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth)
     more = span_of("related", chosen, "drops these elements, but backward computes 0 * nan for them")
     what = function(trouble, birth)
-    harmless = remedy_at(
-        chosen or birth.place,
-        "where_twice",
-        "Give the branch that is not taken a harmless input",
-        "unsafe",
-        "The harmless input never reaches the result: the same `where` leaves it out.",
-        branches=branches(trouble, birth),
-    )
+    title = "Give the branch that is not taken a harmless input"
+    note = "The harmless input never reaches the result: the same `where` leaves it out."
+    harmless = remedy_at(chosen or birth.place, "where_twice", title, "unsafe", note, branches=branches(trouble, birth))
     fits = any(applies(trouble.sources, r) for r in harmless)
     masked = bool(chosen) or fits
     root = birth.node and birth.group == "sqrt"  # it has a value there

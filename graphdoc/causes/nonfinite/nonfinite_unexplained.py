@@ -54,25 +54,21 @@ def _made_by(trouble: Trouble, birth: Birth) -> Words:
     if birth.kind == "birth" and birth.overflows:
         return _overflow(birth, of)
     verb = "has a gradient that is" if birth.node else "is"
-    return Words(
-        f"{of} {verb} {value}, for a reason that graphdoc does not know" if made else f"{of} brings in {birth.shows}",
-        f"{'makes' if made else 'is the first that meets'} {birth.shows}",
-        "",
-        "this is the first place where it was seen.",
-        confidence="likely",
-        facts=tuple(fact for fact in (what_went_in(birth),) if fact),
+    title = (
+        f"{of} {verb} {value}, for a reason that graphdoc does not know" if made else f"{of} brings in {birth.shows}"
     )
+    label = f"{'makes' if made else 'is the first that meets'} {birth.shows}"
+    facts = tuple(fact for fact in (what_went_in(birth),) if fact)
+    return Words(title, label, "", "this is the first place where it was seen.", confidence="likely", facts=facts)
 
 
 def _overflow(birth: Birth, of: str) -> Words:
     largest = max((i.largest for i in birth.inputs), default=0.0)
-    return Words(
-        f"The result of {of} is too large for {birth.output.dtype}",
-        f"larger than {birth.output.dtype} can hold",
-        f"its input is as large as {largest:.4g}",
-        "its type cannot hold the result, which becomes infinite.",
-        confidence=Proof.BIRTH.where(birth.shows == "inf" and not birth.node),
-    )
+    title = f"The result of {of} is too large for {birth.output.dtype}"
+    label = f"larger than {birth.output.dtype} can hold"
+    because = f"its input is as large as {largest:.4g}"
+    text = "its type cannot hold the result, which becomes infinite."
+    return Words(title, label, because, text, confidence=Proof.BIRTH.where(birth.shows == "inf" and not birth.node))
 
 
 def _met_at(sign: Sign, call: Event) -> Finding | None:
@@ -80,11 +76,9 @@ def _met_at(sign: Sign, call: Event) -> Finding | None:
     if place is None:
         return None
     again = f", and that of {sign.count - 1} more calls" if sign.count > 1 else ""
-    return Finding(
-        *likely(STRENGTH),
-        "The loss is not finite, and what made it so was not seen",
-        f"The loss of the backward call at {where(place)} was nan or infinite{again}. "
-        "`graphdoc run` finds the operation in a second run, where there is one that goes the same way.",
-        (span("cause", place, "the loss that arrives here is nan or infinite"),),
-        because=f"the loss of this backward call was nan or infinite{again}",
-    )
+    title = "The loss is not finite, and what made it so was not seen"
+    text = f"The loss of the backward call at {where(place)} was nan or infinite{again}. `graphdoc run` finds the "
+    text += "operation in a second run, where there is one that goes the same way."
+    spans = (span("cause", place, "the loss that arrives here is nan or infinite"),)
+    because = f"the loss of this backward call was nan or infinite{again}"
+    return Finding(*likely(STRENGTH), title, text, spans, because=because)

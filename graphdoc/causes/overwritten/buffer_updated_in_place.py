@@ -14,7 +14,7 @@ from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_place
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import facts_of, first_writer, quoted, readable, reason, saved_by, story, told_of, trust
+from graphdoc.story.overwrite import finding, first_writer, quoted, readable, saved_by, told_of
 
 PAGE = Page(
     code="GD205",
@@ -83,29 +83,15 @@ def _told(program: Program, found: Overwrite) -> Finding:
     what = quoted(found)
     itself = f"{saved_by(found.node)} saved {what} itself, not a copy"
     title = f"{what} is updated in place between forward and backward"
-    explanation = (
-        f"{itself}, and {first_writer(found)} changed it before this backward. Use a clone of it in the forward pass, "
-        "or update it after backward."
-    )
+    text = f"{itself}, and {first_writer(found)} changed it before this backward. Use a clone of it in the forward "
+    text += "pass, or update it after backward."
     if found.writers and all(map(is_accumulation, found.writers)):
         title = f"backward itself adds to {what}, which it still needs"
-        explanation = (
-            f"{itself}; and it is the `.grad` of a leaf, to which the engine adds in backward calls, in place. Use a "
-            "clone of it in the forward pass."
-        )
-    return Finding(
-        *trust(found, 0.95),
-        title,
-        explanation,
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        (
-            *clone_operand(program.evidence, found),
-            *out_of_place(program.evidence, found),
-            *move_behind(program, found),
-        ),
-        because=reason(program, found),
-    )
+        text = f"{itself}; and it is the `.grad` of a leaf, to which the engine adds in backward calls, in place. Use "
+        text += "a clone of it in the forward pass."
+    run = program.evidence
+    remedies = (*clone_operand(run, found), *out_of_place(run, found), *move_behind(program, found))
+    return finding(program, found, 0.95, title, text, _causes(run, found), remedies)
 
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:
@@ -126,12 +112,5 @@ def _from_text(program: Program) -> Finding | None:
     found = mismatch(program.raised, program.evidence.stale)
     if found is None:
         return None
-    return from_message(
-        "buffer-updated-in-place",
-        VERSION,
-        PAGE.title,
-        (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
-        + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
-        "clone of it in the forward pass, or update it after backward.",
-        label="this backward needs the buffer as it was in the forward pass",
-    )(program)
+    kind = f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:"
+    return from_message("buffer-updated-in-place", PAGE.title, *VERSION)(program, kind=kind)

@@ -86,15 +86,13 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     named = f"`{origin.name}`" if origin.name else "A tensor"
     then = "changed in place outside of it" if writes else "used in training"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
-    return Finding(
-        *Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure),
-        f"{named} was made in inference mode and is {then}",
-        f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
-        "torch.no_grad() where it is made, or clone what leaves inference mode.",
-        (*_causes(origin), *_noticed(program.evidence, frame, writes)),
-        (f"{origin.name} is an inference tensor",) if origin.name else (),
-        _remedies(frame, origin, writes),
-    )
+    title = f"{named} was made in inference mode and is {then}"
+    text = f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
+    text += "torch.no_grad() where it is made, or clone what leaves inference mode."
+    spans = (*_causes(origin), *_noticed(program.evidence, frame, writes))
+    facts = (f"{origin.name} is an inference tensor",) if origin.name else ()
+    remedies = _remedies(frame, origin, writes)
+    return Finding(*Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure), title, text, spans, facts, remedies)
 
 
 def _causes(origin: Origin) -> list[Span]:
@@ -115,25 +113,13 @@ def _noticed(run: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
 def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
     out: list[Remedy] = []
     if origin.switch is not None:
-        out.append(
-            Remedy(
-                "swap_switch",
-                f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}",
-                "safe",
-                "The same numbers, without gradient as before; the results are ordinary tensors.",
-                {"place": place(origin.switch)},
-            )
-        )
+        title = f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}"
+        note = "The same numbers, without gradient as before; the results are ordinary tensors."
+        out.append(Remedy("swap_switch", title, "safe", note, {"place": place(origin.switch)}))
     if origin.taken is not None:
-        out.append(
-            Remedy(
-                "clone_expression",
-                f"clone what leaves inference mode, at {where(origin.taken)}",
-                "safe",
-                "A clone made outside inference mode is an ordinary tensor with the same numbers.",
-                {"place": place(origin.taken)},
-            )
-        )
+        fix = f"clone what leaves inference mode, at {where(origin.taken)}"
+        effect = "A clone made outside inference mode is an ordinary tensor with the same numbers."
+        out.append(Remedy("clone_expression", fix, "safe", effect, {"place": place(origin.taken)}))
     if writes:
         out.append(
             Remedy(
@@ -148,12 +134,4 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
 
 
 # The messages belong to this cause alone; their line is a use of the tensor, not where it was made.
-_from_text = from_message(
-    "inplace-on-inference-tensor",
-    INFERENCE,
-    PAGE.title,
-    "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
-    "decorator that made it and use torch.no_grad() there, or clone what leaves it.",
-    confidence="likely",
-    label="uses a tensor that was made in inference mode",
-)
+_from_text = from_message("inplace-on-inference-tensor", PAGE.title, *INFERENCE)

@@ -118,17 +118,16 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     if update and _may_be_a_part(program, frame):
         remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
-    return Finding(
-        *Proof.RAISED.at(0.96),
+    weight = Proof.RAISED.at(0.96)
+    title = (
         f"{what} is {leaf.replace(' of one', '')}, and {'a part of it ' if part else ''}is changed in place"
         if target.path
-        else PAGE.title,
-        f"{where(frame)} writes into {what}, {leaf}, while autograd records. PyTorch refuses it: "
-        f"the leaf would become a result, and get no `.grad`. {advice}",
-        (*causes, span("mutated", frame, f"{what} is written here")),
-        _facts(program.parameters, target, update),
-        (*filled, *remedies),
+        else PAGE.title
     )
+    text = f"{where(frame)} writes into {what}, {leaf}, while autograd records. PyTorch refuses it: the leaf would "
+    text += f"become a result, and get no `.grad`. {advice}"
+    spans = (*causes, span("mutated", frame, f"{what} is written here"))
+    return Finding(*weight, title, text, spans, _facts(program.parameters, target, update), (*filled, *remedies))
 
 
 def _may_be_a_part(program: Program, frame: Frame) -> bool:
@@ -200,15 +199,12 @@ def _remedies(
     kept = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
     trained = training and not kept
     last = writes_on(sources, frame, target.path)
-    no_grad = Remedy(
-        _NO_GRAD,
-        f"put the {f'writes from {where(frame)} to {where(last)}' if last else f'write at {where(frame)}'} under "
-        "torch.no_grad()",
-        "safe" if update else "unsafe",
-        "The write changes the numbers and is not recorded; the tensor stays a leaf"
-        + (" and gets its gradient." if own else " and is trained." if trained and update else "."),
-        {"place": at, **({"last": place(last)} if last else {})},
-    )
+    title = f"put the {f'writes from {where(frame)} to {where(last)}' if last else f'write at {where(frame)}'} under "
+    title += "torch.no_grad()"
+    effect = "The write changes the numbers and is not recorded; the tensor stays a leaf"
+    effect += " and gets its gradient." if own else " and is trained." if trained and update else "."
+    args = {"place": at, **({"last": place(last)} if last else {})}
+    no_grad = Remedy(_NO_GRAD, title, "safe" if update else "unsafe", effect, args)
     anew = Remedy(
         "out_of_place",
         f"compute a new tensor at {where(frame)}",
@@ -246,13 +242,4 @@ def _clone_of_callers(handed: refused_writes.Handed, path: str) -> Remedy:
 
 
 # The message belongs to this cause alone, and its line is the write.
-_from_text = from_message(
-    "inplace-on-leaf",
-    (*MESSAGES, "leaf-moved-into-graph"),
-    PAGE.title,
-    "This line writes into a leaf that requires grad, while autograd records. Put the write under "
-    "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model.",
-    confidence="likely",
-    role="cause",
-    label="writes into a leaf that requires grad",
-)
+_from_text = from_message("inplace-on-leaf", PAGE.title, *MESSAGES, "leaf-moved-into-graph")

@@ -21,7 +21,7 @@ from graphdoc.remedies.in_place_write import (
     write_places,
 )
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import facts_of, quoted, reason, saved_by, story, told_of, trust
+from graphdoc.story.overwrite import finding, quoted, saved_by, told_of
 
 PAGE = Page(
     code="GD203",
@@ -91,15 +91,9 @@ def _told(program: Program, found: Overwrite) -> Finding:
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
     title, what = _words(found)
-    return Finding(
-        *trust(found, 0.95),
-        title,
-        f"{who} {what} Compute a new tensor instead of writing into this one.",
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        _remedies(program, found),
-        because=reason(program, found),
-    )
+    text = f"{who} {what} Compute a new tensor instead of writing into this one."
+    causes = _causes(program.evidence, found)
+    return finding(program, found, 0.95, title, text, causes, _remedies(program, found))
 
 
 def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -153,12 +147,4 @@ def _from_text(program: Program) -> Finding | None:
     if found is None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
-    return from_message(
-        "inplace-on-saved-activation",
-        VERSION,
-        PAGE.title,
-        f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
-        "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
-        "new tensor instead.",
-        label="this backward needs the result as it was before the write",
-    )(program)
+    return from_message("inplace-on-saved-activation", PAGE.title, *VERSION)(program, named=named)

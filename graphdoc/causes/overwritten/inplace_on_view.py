@@ -108,14 +108,11 @@ def _used(program: Program, frame: Frame) -> Finding:
     found = unpacked_view(program) if backward else None
     if found is not None:
         return told_unpacked(program.sources, found, frame, _NEEDED_SINCE)
-    return Finding(
-        *Proof.RAISED.at(0.6 if backward else 0.96),
-        _NEEDED_SINCE,
-        f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
-        "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
-        "tell what the views are now. Keep the tensor itself, and take its parts again where they are used.",
-        (span("cause", frame, f"{needs} {one}, whose base was written since"),),
-    )
+    text = f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
+    text += "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd "
+    text += "cannot tell what the views are now. Keep the tensor itself, and take its parts again where they are used."
+    spans = (span("cause", frame, f"{needs} {one}, whose base was written since"),)
+    return Finding(*Proof.RAISED.at(0.6 if backward else 0.96), _NEEDED_SINCE, text, spans)
 
 
 def _told(program: Program, write: RefusedWrite) -> Finding:
@@ -147,27 +144,15 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     if made is not None:
         spans.append(span("created", made, f"{what} comes from here"))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
-    return Finding(
-        *Proof.RAISED.at(0.96),
-        f"{what} is a view, and `detach_()` cannot cut a view in place",
-        f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
-        "what `detach()` returns.",
-        tuple(spans),
-        remedies=remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note),
-    )
+    title = f"{what} is a view, and `detach_()` cannot cut a view in place"
+    text = f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. "
+    text += "Use what `detach()` returns."
+    remedies = remedy_at(frame, "detach_instead", f"use what `detach()` returns, at {where(frame)}", "unsafe", note)
+    return Finding(*Proof.RAISED.at(0.96), title, text, tuple(spans), remedies=remedies)
 
 
 # The same where its text alone is known.
-_cut_from_text = from_message(
-    "inplace-on-view",
-    CUT,
-    "`detach_()` cannot cut a view in place",
-    "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
-    "is that of the tensor that it is a view of. Use what `detach()` returns.",
-    confidence="likely",
-    role="cause",
-    label="cuts a view in place",
-)
+_cut_from_text = from_message("inplace-on-view: cut", "`detach_()` cannot cut a view in place", *CUT)
 
 
 def _brief(raised: Raised | None) -> str:
@@ -223,23 +208,5 @@ def _switch(program: Program) -> tuple[Span, ...]:
 def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write, or a use behind it."""
     if program.message(*WRITTEN_SINCE) is not None:
-        return from_message(
-            "inplace-on-view",
-            WRITTEN_SINCE,
-            _NEEDED_SINCE,
-            "This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
-            "a loop over a tensor), whose base was written since. Take the tensor apart again, or take a copy apart.",
-            confidence="likely",
-            role="cause",
-            label="needs a view whose base was written",
-        )(program)
-    return from_message(
-        "inplace-on-view",
-        (*SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP),
-        PAGE.title,
-        "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
-        "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view.",
-        confidence="likely",
-        role="cause",
-        label="writes into a view",
-    )(program)
+        return from_message("inplace-on-view: used", _NEEDED_SINCE, *WRITTEN_SINCE)(program)
+    return from_message("inplace-on-view", PAGE.title, *SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)(program)

@@ -88,14 +88,10 @@ def recognise(program: Program) -> Finding | None:
         return None
     frame = program.raised_at
     if frame is None or program.evidence.from_text:
-        ids = (*_UNBATCHED, *_CAPTURED)
-        return from_message("inplace-under-transform", ids, PAGE.title, _WHY)(program)
+        return from_message("inplace-under-transform", PAGE.title, *_UNBATCHED, *_CAPTURED)(program)
     if program.raised_in("torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)
-
-
-_WHY = "A function under vmap or grad writes in place into a tensor that the transform does not carry."
 
 
 def _lacks_the_batch(program: Program) -> bool:
@@ -113,15 +109,12 @@ def _norm(program: Program, frame: Frame) -> Finding:
     if not remedies:
         title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
         remedies = [Remedy("replace_norms", title, "display", note)]
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        "BatchNorm updates its buffers under a torch.func transform",
-        "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
-        "the transformed function, so the write is refused.",
-        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers")),
-        remedies=tuple(remedies),
-        because="BatchNorm wrote a buffer in place, and the transform does not carry it",
-    )
+    title = "BatchNorm updates its buffers under a torch.func transform"
+    text = "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments "
+    text += "of the transformed function, so the write is refused."
+    places = (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers"))
+    because = "BatchNorm wrote a buffer in place, and the transform does not carry it"
+    return Finding(*Proof.RAISED.at(0.95), title, text, places, remedies=tuple(remedies), because=because)
 
 
 def _unbatched(program: Program, frame: Frame) -> Finding:
@@ -147,31 +140,26 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
                 inside=True,
                 same=True,
             )
-    return Finding(
-        *Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None),
-        f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
-        "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
-        tuple(spans),
-        remedies=remedies
-        or (
-            Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),
-        ),
-        because=f"{name} is not mapped over, and what is written into it is",
+    weight = Proof.RAISED.at(0.95, program.message(*_UNBATCHED) is not None)
+    title = f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title
+    text = "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one."
+    ways = remedies or (
+        Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),
     )
+    because = f"{name} is not mapped over, and what is written into it is"
+    return Finding(*weight, title, text, tuple(spans), remedies=ways, because=because)
 
 
 def _captured(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     name = f"`{path}`" if path else "a tensor"
-    return Finding(
-        *Proof.RAISED.at(0.95),
-        f"the transformed function changes {name}, which is none of its arguments",
-        "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
-        "anything else.",
-        (span("cause", frame, f"changes {name} in place"),),
-        remedies=_passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),),
-        because=f"{name} is no argument of the transformed function",
-    )
+    title = f"the transformed function changes {name}, which is none of its arguments"
+    text = "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
+    text += "anything else."
+    spans = (span("cause", frame, f"changes {name} in place"),)
+    remedies = _passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),)
+    because = f"{name} is no argument of the transformed function"
+    return Finding(*Proof.RAISED.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _passed(program: Program, path: str = "") -> tuple[Remedy, ...]:

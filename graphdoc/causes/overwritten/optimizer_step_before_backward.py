@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer
@@ -113,16 +115,10 @@ def _told(program: Program, found: Overwrite) -> Finding:
     stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
     # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
     beside = recurrent and not found.needed and not (reuse and reuse.lost)
-    return Finding(
-        *overwrite.trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
-        _title(program.optimizers, found),
-        _explain(found, at),
-        overwrite.story(program.evidence, found, _causes(found, at)),
-        overwrite.facts_of(program, found),
-        stepped_remedies(program, found),
-        covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
-        because=overwrite.reason(program, found),
-    )
+    most, title = 0.8 if beside else 0.88 if recurrent or stored else 0.96, _title(program.optimizers, found)
+    causes, remedies = _causes(found, at), stepped_remedies(program, found)
+    told = overwrite.finding(program, found, most, title, _explain(found, at), causes, remedies)
+    return replace(told, covers="GD1") if found.needed else told  # the connection is wanted: no fault of its own
 
 
 def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
@@ -179,11 +175,4 @@ def _from_text(program: Program) -> Finding | None:
     if found.transposed_weight:
         what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
-    return from_message(
-        "optimizer-step-before-backward",
-        VERSION,
-        PAGE.title,
-        f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
-        "Run the forward pass after the step, or every backward before it.",
-        label="this backward needs the weights from before the step",
-    )(program)
+    return from_message("optimizer-step-before-backward", PAGE.title, *VERSION)(program, what=what, gap=gap)

@@ -86,15 +86,9 @@ def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
-    return Finding(
-        *overwrite.trust(found, 0.96),
-        f"{overwrite.quoted(found)} is overwritten between forward and backward",
-        _explain(found, hook),
-        overwrite.story(program.evidence, found, _causes(program, found, hook)),
-        overwrite.facts_of(program, found),
-        overwritten_remedies(program, found),
-        because=overwrite.reason(program, found),
-    )
+    title = f"{overwrite.quoted(found)} is overwritten between forward and backward"
+    causes, remedies = _causes(program, found, hook), overwritten_remedies(program, found)
+    return overwrite.finding(program, found, 0.96, title, _explain(found, hook), causes, remedies)
 
 
 def _explain(found: Overwrite, hook: list[Frame]) -> str:
@@ -134,12 +128,4 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
 
 
 # Text alone: as for a step, but less frequent.
-_from_text = from_message(
-    "parameter-overwritten",
-    VERSION,
-    PAGE.title,
-    "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
-    "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
-    "backward.",
-    label="this backward needs the parameter as it was in the forward pass",
-)
+_from_text = from_message("parameter-overwritten", PAGE.title, *VERSION)

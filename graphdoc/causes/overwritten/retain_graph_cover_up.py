@@ -87,23 +87,15 @@ def _told(program: Program, found: Overwrite) -> Finding:
     names = names_of(reuse.carries, 2) if reuse is not None else ""
     what = f"{names} connect{'' if several(names) else 's'}" if names else "A tensor connects"
     behind = reuse.behind if reuse is not None else found.behind
-    return Finding(
-        strength,
-        confidence,
-        f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title,
-        f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {overwrite.quoted(found)} as it "
-        "was before the step. The fault is the connection of this loss to it: part the two and drop the flag.",
-        (
-            *_causes(program, found, reuse),
-            *overwrite.write_spans(found),
-            *overwrite.saved_spans(found),
-            *_calls(program, found, reuse),
-        ),
-        (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}"),
-        covered_remedies(program, found),
-        covers="GD1" if reuse is not None else "",
-        because=overwrite.reason(program, found),
-    )
+    title = f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title
+    text = f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {overwrite.quoted(found)} as it "
+    text += "was before the step. The fault is the connection of this loss to it: part the two and drop the flag."
+    causes, calls = _causes(program, found, reuse), _calls(program, found, reuse)
+    spans = (*causes, *overwrite.write_spans(found), *overwrite.saved_spans(found), *calls)
+    facts = (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}")
+    remedies, because = covered_remedies(program, found), overwrite.reason(program, found)
+    covers = "GD1" if reuse is not None else ""
+    return Finding(strength, confidence, title, text, spans, facts, remedies, covers, because)
 
 
 def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
@@ -138,12 +130,4 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
 
 
 # Text alone: stronger where the program's own lines, if they are known, contain the flag.
-_from_text = from_message(
-    "retain-graph-cover-up",
-    VERSION,
-    PAGE.title,
-    "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-    "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
-    "Detach what is carried over and remove the flag.",
-    label="this backward goes through a graph whose weights have been updated",
-)
+_from_text = from_message("retain-graph-cover-up", PAGE.title, *VERSION)

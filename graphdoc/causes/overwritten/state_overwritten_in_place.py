@@ -14,7 +14,7 @@ from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, facts_of, reason, story, told_of, trust
+from graphdoc.story.overwrite import called, finding, told_of
 
 PAGE = Page(
     code="GD204",
@@ -77,17 +77,12 @@ def _told(program: Program, found: Overwrite) -> Finding:
     times = len(found.stales)
     written = out_of_place(program.evidence, found)
     used = clone_operand(program.evidence, found)
-    return Finding(
-        *trust(found, 0.95),
-        f"{what} is changed in place at every step, and backward needs its old values",
-        f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of this "
-        "graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
-        "Give each step a tensor of its own.",
-        story(program.evidence, found, _causes(program.evidence, found)),
-        facts_of(program, found),
-        (*used, *written) if cuts_there(found.writers) else (*written, *used),
-        because=reason(program, found),
-    )
+    title = f"{what} is changed in place at every step, and backward needs its old values"
+    text = f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of "
+    text += "this graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
+    text += "Give each step a tensor of its own."
+    remedies = (*used, *written) if cuts_there(found.writers) else (*written, *used)
+    return finding(program, found, 0.95, title, text, _causes(program.evidence, found), remedies)
 
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:
@@ -99,12 +94,4 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
 
 
 # Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice.
-_from_text = from_message(
-    "state-overwritten-in-place",
-    VERSION,
-    PAGE.title,
-    "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
-    "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
-    "the states in a list and join them with torch.stack.",
-    label="this backward needs the state as it was in an earlier step",
-)
+_from_text = from_message("state-overwritten-in-place", PAGE.title, *VERSION)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
@@ -12,9 +13,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import short_code, user_line
-from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph import accumulators, before, names_of
 
 PAGE = Page(
     code="GD106",
@@ -81,16 +81,11 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(reuse.carries, 1) if reuse.same_line else _summed(program.sources, reuse)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.97),
-        f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
-        "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
-        "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
-        (*accumulators(program, reuse), *flow(reuse), *calls_of(program, reuse)),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"a term of this loss was made {before(reuse)}, which differentiated it already",
-    )
+    title = f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title
+    text = "The loss of an earlier backward call is still a term of this one, and the graph of that term has been "
+    text += "freed. Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted."
+    because = f"a term of this loss was made {before(reuse)}, which differentiated it already"
+    return told(program, reuse, Proof.OLDER_EDGE.at(0.97), title, text, accumulators(program, reuse), because)
 
 
 def _summed(sources: SourceTexts, reuse: Reuse) -> str:
@@ -100,11 +95,4 @@ def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     return f"`{what}`" if call else ""
 
 
-_from_text = from_message(
-    "accumulated-loss",
-    SECOND_TIME,
-    PAGE.title,
-    "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
-    "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("accumulated-loss", PAGE.title, *SECOND_TIME)

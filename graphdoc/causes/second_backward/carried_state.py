@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.container_entries import dropped_detaches
@@ -14,7 +15,6 @@ from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import moment, span, where
-from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.wording import in_number, listing
@@ -112,22 +112,13 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     what = named or "A tensor"
     carry, their, them = in_number(older_graph.several(named), "carry their them")
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven),
-        f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
-        f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with {their} old graph. "
-        f"{_since(program, reuse)}. Detach {them} once each iteration: "
-        "that keeps the numbers and drops the graph.",
-        (
-            *_kept(program, reuse),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(program, reuse, what) + older_graph.cloned(program, reuse),
-    )
+    title = f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title
+    text = f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
+    text += f"earlier backward call, with {their} old graph. {_since(program, reuse)}. Detach {them} once each "
+    text += "iteration: that keeps the numbers and drops the graph."
+    weight = Proof.OLDER_EDGE.at(0.95 if proven else 0.85, proven)
+    because = _because(program, reuse, what) + older_graph.cloned(program, reuse)
+    return told(program, reuse, weight, title, text, _kept(program, reuse), because)
 
 
 def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
@@ -136,25 +127,13 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     recorded = all(r.node is not None for r in resets)
     are, them = in_number(older_graph.several(named), "are them")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
-    how = (
-        "is an operation on the tensor as it was, so its graph stays"
-        if recorded
-        else "is not recorded, so its graph stays"
-    )
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.95, recorded),
-        f"{named} {are} reset in place, which keeps the last iteration's graph",
-        f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
-        "begin with a new tensor.",
-        (
-            *(span("cause", r.frame, label, moment(r.node)) for r in resets[:3]),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(program, reuse, named),
-    )
+    how = f"is {'an operation on the tensor as it was' if recorded else 'not recorded'}, so its graph stays"
+    title = f"{named} {are} reset in place, which keeps the last iteration's graph"
+    text = f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
+    text += "begin with a new tensor."
+    places = [span("cause", r.frame, label, moment(r.node)) for r in resets[:3]]
+    weight = Proof.OLDER_EDGE.at(0.95, recorded)
+    return told(program, reuse, weight, title, text, places, _because(program, reuse, named))
 
 
 def _kept(program: Program, reuse: Reuse) -> list[Span]:
@@ -192,12 +171,4 @@ def _because(program: Program, reuse: Reuse, what: str) -> str:
 
 
 # Text alone: the most frequent cause of "a second time", and now and then behind a version error.
-_from_text = from_message(
-    "carried-state",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
-    "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
-    "The line of this call is where it is noticed; the tensor to detach was kept elsewhere.",
-    label="this backward reaches a part of the graph that belongs to an earlier iteration",
-)
+_from_text = from_message("carried-state", PAGE.title, *SECOND_TIME, *VERSION)

@@ -101,32 +101,27 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     it, were = in_number(older_graph.several(named), "they were")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line),
-        f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
-        f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
-        f"has freed its graph. {_advice(reuse.lost, reuse)}",
-        _places(program, reuse, apart),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"{it} {were} made {older_graph.before(reuse)}, which freed its graph, and not {again}",
-    )
+    weight = Proof.OLDER_EDGE.at(0.9, reuse.made_before_all and clear and reuse.same_line)
+    title = f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title
+    text = f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that "
+    text += f"call has freed its graph. {_advice(reuse.lost, reuse)}"
+    spans = _places(program, reuse, apart)
+    facts = older_graph.facts_of(program, reuse)
+    because = f"{it} {were} made {older_graph.before(reuse)}, which freed its graph, and not {again}"
+    return Finding(*weight, title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
 def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
     """Nothing of it had to be freed, so PyTorch goes through it again and again."""
     owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
     whose, [were] = folded(reuse.behind, 2) or "the parameters", in_number(older_graph.several(named), "were")
-    return Finding(
-        *Proof.STEPS.at(0.95),
-        f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}",
-        f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
-        "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
-        _places(program, reuse, apart=False),
-        remedies=remedies_for(program, reuse),
-        because="several backward calls in a row went through the same old nodes, with steps of "
-        f"{owners or 'the optimizer'} in between",
-    )
+    title = f"{named or 'a value'} {were} computed once: the loss sees no step of {whose}"
+    text = f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first "
+    text += "values. PyTorch raises nothing: the computation saved no tensor that a backward call could free."
+    spans = _places(program, reuse, apart=False)
+    because = "several backward calls in a row went through the same old nodes, with steps of "
+    because += f"{owners or 'the optimizer'} in between"
+    return Finding(*Proof.STEPS.at(0.95), title, text, spans, remedies=remedies_for(program, reuse), because=because)
 
 
 def _cast(program: Program, sign: Sign) -> Finding | None:
@@ -136,23 +131,17 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only")
     step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts")
     title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
-    words = Remedy(
-        "autocast_per_forward",
-        "enter autocast for each forward, and leave it before the step",
-        "display",
-        "The casts are kept for one forward then, and each step is seen by the next one.",
-    )
+    fix = "enter autocast for each forward, and leave it before the step"
+    effect = "The casts are kept for one forward then, and each step is seen by the next one."
+    words = Remedy("autocast_per_forward", fix, "display", effect)
     args = {"name": "cache_enabled", "value": "False"}
+    text = "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
+    text += "inside of the region, so every later forward computes with the parameters of the first one."
     return Finding(
         *Proof.STEPS.at(0.97),
         f"autocast keeps the first casts of {whose}: the loss sees no step",
-        "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
-        "inside of the region, so every later forward computes with the parameters of the first one.",
-        (
-            *span_of("cause", region, "one region around several steps"),
-            *once,
-            *step,
-        ),
+        text,
+        (*span_of("cause", region, "one region around several steps"), *once, *step),
         remedies=(*(remedy_at(region, "set_keyword", title, "safe", note, **args) if region else ()), words),
         because=f"{sign.count} steps ran inside of the region, and the graph still leads through the casts from before",
     )
@@ -200,12 +189,4 @@ def _advice(missing: set[str], reuse: Reuse) -> str:
     return "No optimizer of this loss trains what it was computed from, so it is data here: take it without its graph."
 
 
-_from_text = from_message(
-    "graph-built-once",
-    SECOND_TIME,
-    PAGE.title,
-    "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
-    "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
-    "where it is data.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("graph-built-once", PAGE.title, *SECOND_TIME)

@@ -86,17 +86,15 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
     frame = innermost_user(again)
     note = "the step uses the gradient of its loss once"
     remedy = "remove the second backward call"
-    return Finding(
-        *Proof.STEPS.at(0.95),
-        f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
-        "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
-        (
-            *span_of("cause", again, "adds the same gradients again"),
-            *span_of("related", before, "has added them already"),
-        ),
-        remedies=remedy_at(frame, "delete_statement", remedy, "unsafe", note),
-        because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
+    title = f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient"
+    text = "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero."
+    spans = (
+        *span_of("cause", again, "adds the same gradients again"),
+        *span_of("related", before, "has added them already"),
     )
+    remedies = remedy_at(frame, "delete_statement", remedy, "unsafe", note)
+    because = f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added"
+    return Finding(*Proof.STEPS.at(0.95), title, text, spans, remedies=remedies, because=because)
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
@@ -109,21 +107,16 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
     freed = span_of("freed" if kept or made else "cause", first, text, moment(reuse.freeing))
     failed = made or failed
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0),
-        _title(program, reuse),
-        f"{_what(reuse, call_name(failing))}. Every call "
-        "frees the graph that it went through unless it is told to keep it.",
-        (
-            *failed,
-            *freed,
-            *span_of(
-                "failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)
-            ),
-        ),
-        remedies=remedies_for(program, reuse),
-        because=_because(reuse),
+    weight = Proof.OLDER_EDGE.at(0.94, reuse.from_one_root and failing.root_output >= 0)
+    title = _title(program, reuse)
+    text = f"{_what(reuse, call_name(failing))}. Every call frees the graph that it went through unless it is told to "
+    text += "keep it."
+    spans = (
+        *failed,
+        *freed,
+        *span_of("failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)),
     )
+    return Finding(*weight, title, text, spans, remedies=remedies_for(program, reuse), because=_because(reuse))
 
 
 def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
@@ -178,20 +171,17 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         for e in reuse.earlier_calls[:2]
         for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", moment(e))
     ]
+    text = f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed "
+    text += f"{'their' if plural else 'its'} graph; the loss of this {call_name(failing)} contains "
+    text += f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice."
     return Finding(
         *Proof.OLDER_EDGE.at(0.94),
         f"{terms} {'are' if plural else 'is'} differentiated alone and again as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
         else PAGE.title,
-        f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed "
-        f"{'their' if plural else 'its'} graph; the loss of this {call_name(failing)} contains "
-        f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
-        (
-            *first,
-            *flow(reuse),
-            *span_of("failed", failing.stack, "goes through the same graph again", moment(failing)),
-        ),
+        text,
+        (*first, *flow(reuse), *span_of("failed", failing.stack, "goes through the same graph again", moment(failing))),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{terms or 'a term of this loss'}: an earlier call started there; no optimizer steps in between",
@@ -212,31 +202,19 @@ def _term(program: Program, reuse: Reuse) -> Finding:
             "cause", n.stack, f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss", moment(n)
         )
     ]
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.94),
-        f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
-        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, "
-        f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
-        "call whose graph is needed later has to keep it.",
-        (
-            *span_of(
-                "cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)
-            ),
-            *terms,
-            *flow(reuse),
-            *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
-        ),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"the call at {where(frame)} went through what this loss contains, without retain_graph=True",
+    title = f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title
+    text = f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, which "
+    text += f"{is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner call "
+    text += "whose graph is needed later has to keep it."
+    spans = (
+        *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)),
+        *terms,
+        *flow(reuse),
+        *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
     )
+    facts = facts_of(program, reuse)
+    because = f"the call at {where(frame)} went through what this loss contains, without retain_graph=True"
+    return Finding(*Proof.OLDER_EDGE.at(0.94), title, text, spans, facts, remedies_for(program, reuse), because=because)
 
 
-_from_text = from_message(
-    "repeated-backward",
-    SECOND_TIME,
-    PAGE.title,
-    "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
-    "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
-    label="this call differentiates a graph that an earlier one has freed",
-)
+_from_text = from_message("repeated-backward", PAGE.title, *SECOND_TIME)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -18,9 +19,9 @@ from graphdoc.program.proof import Proof, likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
-from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.source.paths import only
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph import call_name, calls_of, facts_of, names_of
 from graphdoc.story.wording import all_told, folded, listing
 
 PAGE = Page(
@@ -110,25 +111,15 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     """The two calls stand in a function that is compiled as a whole: what they share is the compiled part itself."""
     named = names_of(reuse.carries, 2)
     compiled = library_calls(program.sources, "compile")
-    return Finding(
-        *likely(0.8),
-        "two losses come out of one compiled part, and the first backward frees all of it",
-        "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
-        "graph. The first backward frees all of it, also what the second loss needs"
-        f"{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only what both "
-        "losses lead to would be freed.",
-        (
-            *(
-                span("cause", f, "compiles the function together with its backward calls")
-                for f in compiled[:1]
-                if len(compiled) == 1
-            ),
-            *calls_of(program, reuse),
-        ),
-        facts_of(program, reuse),
-        (_COMPILE_NETWORKS,),
-        because="both calls lead through one compiled node, which the first has freed",
-    )
+    title = "two losses come out of one compiled part, and the first backward frees all of it"
+    text = "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of "
+    text += "the graph. The first backward frees all of it, also what the second loss "
+    text += f"needs{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only "
+    text += "what both losses lead to would be freed."
+    spans = span_of("cause", only(compiled), "compiles the function together with its backward calls")
+    spans = (*spans, *calls_of(program, reuse))
+    because = "both calls lead through one compiled node, which the first has freed"
+    return Finding(*likely(0.8), title, text, spans, facts_of(program, reuse), (_COMPILE_NETWORKS,), because=because)
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
@@ -136,22 +127,18 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     exact = reuse.only_heads_stepped or reuse.both_seen
     for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
     for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both),
+    weight = Proof.OLDER_EDGE.at(0.92 if exact else 0.8, exact and for_both)
+    title = (
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph of {named}, and the first "
         f"{'' if reuse.within_one_call else 'backward '}frees it"
         if named
         else "two losses come from one operation, and the first backward frees its graph"
         if reuse.of_one_node and reuse.joined is None
-        else PAGE.title,
-        f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
-        "The first call frees it, so nothing is left for the second. "
-        f"{_advice(program, reuse)}",
-        (*_meeting(program, reuse), *flow(reuse), *calls_of(program, reuse)),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(reuse),
+        else PAGE.title
     )
+    text = f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. The first call frees it, so nothing is "
+    text += f"left for the second. {_advice(program, reuse)}"
+    return told(program, reuse, weight, title, text, _meeting(program, reuse), _because(reuse))
 
 
 def _both(reuse: Reuse) -> str:
@@ -280,11 +267,4 @@ _COMPILE_NETWORKS = Remedy(
 )
 
 
-_from_text = from_message(
-    "shared-subgraph-losses",
-    SECOND_TIME,
-    PAGE.title,
-    "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
-    "the part that they share. With no optimizer step in between, add the losses and call backward once.",
-    label="this backward reaches a part of the graph that an earlier one has freed",
-)
+_from_text = from_message("shared-subgraph-losses", PAGE.title, *SECOND_TIME)

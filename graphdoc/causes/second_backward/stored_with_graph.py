@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
@@ -115,21 +115,12 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         if missing
         else f"{they.capitalize()} {are} data for the updates: store {it} without {its} graph."
     )
-    return Finding(
-        *likely(0.9),
-        title,
-        f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
-        (
-            *older_graph.cause_places(program, reuse, "stored here with its graph"),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"{what} made {older_graph.before(reuse)}"
-        + (f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
-        + older_graph.cloned(program, reuse),
-    )
+    text = f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}"
+    places = older_graph.cause_places(program, reuse, "stored here with its graph")
+    because = f"{what} made {older_graph.before(reuse)}"
+    because += f", which freed {its} graph" if reuse.used_up else f"; {older_graph.STEPPED}"
+    because += older_graph.cloned(program, reuse)
+    return told(program, reuse, likely(0.9), title, text, places, because)
 
 
 def _reference(program: Program, reuse: Reuse) -> Finding:
@@ -138,16 +129,12 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
     many = older_graph.several(what)
     are, were, hold, its, them = in_number(many, "are were hold their them")
     it = "they are constants" if many else "it is a constant"
-    return _data(
-        program,
-        reuse,
-        f"{what} {are} kept for several updates and still {hold} the graph that made {them}",
-        f"{what} {were} computed before the updates, and each update compares {them} with new values. There "
-        f"{it}: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
-        "value. The first update has freed the old graph. Detach what is kept.",
-        f"{what} {were} computed {older_graph.before(reuse)}, which freed {its} graph; "
-        "the loss learns through new values",
-    )
+    title = f"{what} {are} kept for several updates and still {hold} the graph that made {them}"
+    text = f"{what} {were} computed before the updates, and each update compares {them} with new values. There {it}: "
+    text += f"{folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new value. The first "
+    text += "update has freed the old graph. Detach what is kept."
+    because = f"{what} {were} computed {older_graph.before(reuse)}, which freed {its} graph; "
+    return _data(program, reuse, title, text, because + "the loss learns through new values")
 
 
 def _left(program: Program, reuse: Reuse) -> Finding:
@@ -155,44 +142,22 @@ def _left(program: Program, reuse: Reuse) -> Finding:
     what = older_graph.names_of(reuse.carries, 2) or "A value"
     has, was, its = in_number(older_graph.several(what), "have were their")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
-    return _data(
-        program,
-        reuse,
-        f"{what} {was} kept with {its} graph, which the pass of another loss has made and freed",
-        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes again with the same "
-        f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
-        "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
-        "both, the earlier call has to keep its graph.",
-        f"{what} {was} computed {older_graph.before(reuse)}, which freed {its} graph; the pass of this loss leads to "
-        f"{folded(reuse.behind, 2)}, too",
-    )
+    title = f"{what} {was} kept with {its} graph, which the pass of another loss has made and freed"
+    text = f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes again with the same "
+    text += f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most "
+    text += "likely data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to "
+    text += "learn through both, the earlier call has to keep its graph."
+    because = f"{what} {was} computed {older_graph.before(reuse)}, which freed {its} graph; the pass of this loss "
+    because += f"leads to {folded(reuse.behind, 2)}, too"
+    return _data(program, reuse, title, text, because)
 
 
-def _data(program: Program, reuse: Reuse, title: str, explanation: str, because: str) -> Finding:
+def _data(program: Program, reuse: Reuse, title: str, text: str, because: str) -> Finding:
     """The finding for a value that is data for the loss, told first where it is kept."""
     places = older_graph.cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(reuse)
-    return Finding(
-        *likely(0.9),
-        title,
-        explanation,
-        (
-            *([s for s in places if (s.file, s.line) in kept] or places),
-            *older_graph.flow(reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=because + older_graph.cloned(program, reuse),
-    )
+    first = [s for s in places if (s.file, s.line) in kept] or places
+    return told(program, reuse, likely(0.9), title, text, first, because + older_graph.cloned(program, reuse))
 
 
-_from_text = from_message(
-    "stored-with-graph",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
-    "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
-    "compute again in each update what it is meant to train.",
-    label="this backward reaches a part of the graph that an earlier one has freed or made stale",
-)
+_from_text = from_message("stored-with-graph", PAGE.title, *SECOND_TIME, *VERSION)

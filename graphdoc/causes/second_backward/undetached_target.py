@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.causes.second_backward import told
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
@@ -106,24 +107,20 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.93 if reuse.meant_known else 0.7, reuse.owned_by_others and not taken),
-        _title(reuse, what),
-        f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
-        f"{folded(reuse.behind) or 'other parameters'}, {older_graph.trained_by(program, reuse.behind)}. For "
-        f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls go through one graph, and "
-        "the first one has freed it.",
-        (
-            *taken,
-            *_places(reuse, carries),
-            *older_graph.flow(reuse),
-            *older_graph.steps_of(program, reuse),
-            *older_graph.calls_of(program, reuse),
-        ),
-        older_graph.facts_of(program, reuse),
-        remedies,
-        because=_because(program, reuse),
+    weight = Proof.OLDER_EDGE.at(0.93 if reuse.meant_known else 0.7, reuse.owned_by_others and not taken)
+    text = f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
+    text += f"{folded(reuse.behind) or 'other parameters'}, {older_graph.trained_by(program, reuse.behind)}. For "
+    text += f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls go through one graph, and the first "
+    text += "one has freed it."
+    spans = (
+        *taken,
+        *_places(reuse, carries),
+        *older_graph.flow(reuse),
+        *older_graph.steps_of(program, reuse),
+        *older_graph.calls_of(program, reuse),
     )
+    facts = older_graph.facts_of(program, reuse)
+    return Finding(*weight, _title(reuse, what), text, spans, facts, remedies, because=_because(program, reuse))
 
 
 def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
@@ -177,18 +174,12 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     made = older_graph.made_places(reuse.carries, "made here with a graph that neither loss trains")
-    return Finding(
-        *Proof.OLDER_EDGE.at(0.93, reuse.both_seen),
-        f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
-        if what
-        else PAGE.title,
-        f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
-        f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
-        (*made, *older_graph.flow(reuse), *older_graph.calls_of(program, reuse)),
-        older_graph.facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"the graph leads to {behind}; the two losses are for {ours}",
-    )
+    title = f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
+    text = f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
+    text += f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it."
+    because = f"the graph leads to {behind}; the two losses are for {ours}"
+    weight = Proof.OLDER_EDGE.at(0.93, reuse.both_seen)
+    return told(program, reuse, weight, title if what else PAGE.title, text, made, because)
 
 
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
@@ -199,25 +190,22 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     versions = versions_of(program, found)
     places = older_graph.constant_places(reuse.carries, "a constant for this loss, with its graph")[:2]
     writes = write_spans(found)
-    return Finding(
-        *Proof.OLDER_EDGE.at(trust(found, 0.96)[0], reuse.owned_by_others and found.exact),
-        f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
-        f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. "
-        f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
-        "saved it, and this backward asks for the old values. Detached, "
-        f"{'they need' if plural else 'it needs'} none of them.",
-        (
-            *places[:1],
-            *(replace(w, role="cause") for w in writes[:1]),
-            *places[1:],
-            *writes[1:],
-            *saved_spans(found),
-            *failed_spans(program.evidence, found),
-        ),
-        versions,
-        overwritten_remedies(program, found),
-        because=f"the graph leads to {behind}; {versions[0]}",
+    weight = Proof.OLDER_EDGE.at(trust(found, 0.96)[0], reuse.owned_by_others and found.exact)
+    title = f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss"
+    text = f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. For this loss "
+    text += f"they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had saved it, "
+    text += f"and this backward asks for the old values. Detached, {'they need' if plural else 'it needs'} none of "
+    text += "them."
+    spans = (
+        *places[:1],
+        *(replace(w, role="cause") for w in writes[:1]),
+        *places[1:],
+        *writes[1:],
+        *saved_spans(found),
+        *failed_spans(program.evidence, found),
     )
+    because = f"the graph leads to {behind}; {versions[0]}"
+    return Finding(*weight, title, text, spans, versions, overwritten_remedies(program, found), because=because)
 
 
 def _title(reuse: Reuse, what: str) -> str:
@@ -255,12 +243,4 @@ def targets_of(reuse: Reuse) -> tuple[Span, ...]:
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
-_from_text = from_message(
-    "undetached-target",
-    (*SECOND_TIME, *VERSION),
-    PAGE.title,
-    "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
-    "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
-    "constant.",
-    label="this backward reaches a part of the graph that is not this loss's own",
-)
+_from_text = from_message("undetached-target", PAGE.title, *SECOND_TIME, *VERSION)

@@ -58,11 +58,7 @@ def recognise(program: Program) -> Finding | None:
         return _told(program, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
     told = thrown_away(sources, optimizers, collecting) if collecting else None
-    return told or first_told(
-        program,
-        ("thrown-away", _one_of_several),
-        (LAST_ALONE, _last_alone),
-    )
+    return told or first_told(program, ("thrown-away", _one_of_several), (LAST_ALONE, _last_alone))
 
 
 def _one_of_several(program: Program, sign: Sign) -> Finding | None:
@@ -84,36 +80,32 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
     else:
         args = {"place": place(clear), "before": place(backward)}
         remedy = Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args)
-    return Finding(
-        *likely(0.93),  # that none is used is seen; that this loss was meant to train is not
-        f"no step of {name} uses the gradients of this backward call",
-        f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step.",
-        (
-            *span_of("cause", steps if late else [], "steps before there are gradients of that loss"),
-            *span_of("related" if late else "cause", sign.stack, "throws away the gradients of that call"),
-            *span_of("related", sign.other, "computes them"),
-        ),
-        remedies=(remedy,),
-        because=f"it was called {sign.count} times, and each time `zero_grad()` came before the next step",
+    weight = likely(0.93)  # that none is used is seen; that this loss was meant to train is not
+    title = f"no step of {name} uses the gradients of this backward call"
+    text = f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step."
+    spans = (
+        *span_of("cause", steps if late else [], "steps before there are gradients of that loss"),
+        *span_of("related" if late else "cause", sign.stack, "throws away the gradients of that call"),
+        *span_of("related", sign.other, "computes them"),
     )
+    because = f"it was called {sign.count} times, and each time `zero_grad()` came before the next step"
+    return Finding(*weight, title, text, spans, remedies=(remedy,), because=because)
 
 
 def _last_alone(program: Program, sign: Sign) -> Finding:
     """Measured: somebody takes the gradients of each call away, and the step has those of the last one."""
     name, calls = optimizer_of(program.optimizers, sign), sign.facts["calls"]
-    return Finding(
-        *likely(0.93),  # that the others are not used is measured; that they should be is not
-        f"{name} steps by the last of {calls} backward calls alone",
-        "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add each "
-        "call's gradients to what is kept, and begin anew after the step only.",
-        (
-            *span_of("cause", sign.stack, "takes the gradients away after each call"),
-            *span_of("related", sign.other, f"runs {calls} times for each step"),
-            *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call"),
-        ),
-        because=f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
-        "that the step used was another",
+    weight = likely(0.93)  # that the others are not used is measured; that they should be is not
+    text = "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add "
+    text += "each call's gradients to what is kept, and begin anew after the step only."
+    spans = (
+        *span_of("cause", sign.stack, "takes the gradients away after each call"),
+        *span_of("related", sign.other, f"runs {calls} times for each step"),
+        *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call"),
     )
+    because = f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
+    because += "that the step used was another"
+    return Finding(*weight, f"{name} steps by the last of {calls} backward calls alone", text, spans, because=because)
 
 
 def _told(program: Program, sign: Sign) -> Finding:
@@ -131,33 +123,25 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "throws away the gradients that the step is to use"),
         *span_of("related", sign.other, "computes them"),
     )
-    return Finding(
-        0.96,
-        of_steps(sign),
-        f"{name} steps without gradients: they are cleared between backward and step",
-        "A step skips every parameter whose `.grad` is None.",
-        tuple(spans),
-        remedies=tuple(remedies),
-        because=f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
-        "cleared them after the backward call",
-    )
+    title = f"{name} steps without gradients: they are cleared between backward and step"
+    text = "A step skips every parameter whose `.grad` is None."
+    because = f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
+    because += "cleared them after the backward call"
+    return Finding(0.96, of_steps(sign), title, text, tuple(spans), remedies=tuple(remedies), because=because)
 
 
 def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
     args = {"place": place(step), "after": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
-    return Finding(
-        0.96,
-        of_steps(sign),
-        f"{name} steps before backward, and is cleared before the next step",
-        "A step skips every parameter whose `.grad` is None.",
-        (
-            span("cause", step, "steps before there are gradients"),
-            *span_of("related", sign.other, "computes them"),
-            *span_of("related", sign.stack, "clears them in the next pass"),
-        ),
-        remedies=(Remedy("move_statement", "step after the backward call", "unsafe", note, args),),
-        because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
-        "gradient: `zero_grad()` had cleared it",
+    title = f"{name} steps before backward, and is cleared before the next step"
+    text = "A step skips every parameter whose `.grad` is None."
+    spans = (
+        span("cause", step, "steps before there are gradients"),
+        *span_of("related", sign.other, "computes them"),
+        *span_of("related", sign.stack, "clears them in the next pass"),
     )
+    remedies = (Remedy("move_statement", "step after the backward call", "unsafe", note, args),)
+    because = f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
+    because += "gradient: `zero_grad()` had cleared it"
+    return Finding(0.96, of_steps(sign), title, text, spans, remedies=remedies, because=because)

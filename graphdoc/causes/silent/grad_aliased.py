@@ -63,13 +63,9 @@ def recognise(program: Program) -> Finding | None:
 def _told(sign: Sign, kept: KeptGradients) -> Finding:
     name = kept.name
     edits = [edit_at("clone_expression", f) for f in kept.places]
-    remedy = Remedy(
-        "several",
-        "keep copies: `.clone()` where the gradients are taken",
-        "unsafe",
-        f"`{name}` keeps the numbers that it had when it was filled",
-        {"edits": edits},
-    )
+    title = "keep copies: `.clone()` where the gradients are taken"
+    note = f"`{name}` keeps the numbers that it had when it was filled"
+    remedy = Remedy("several", title, "unsafe", note, {"edits": edits})
     label = "kept without a copy: this is the parameter's own gradient"
     spans = (
         *(span("cause", f, label) for f in kept.places[:3]),
@@ -77,12 +73,10 @@ def _told(sign: Sign, kept: KeptGradients) -> Finding:
         span("consumed", kept.read, f"`{name}` is read here, after its numbers have changed"),
     )
     whose = folded(sign.parameters)
-    return Finding(
-        *likely(0.94),  # that they share their memory is seen; that copies were meant is not
-        f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it",
-        "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
-        tuple(spans),
-        remedies=(remedy,),
-        because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
-        f"{whose or 'its parameters'}",
-    )
+    weight = likely(0.94)  # that they share their memory is seen; that copies were meant is not
+    title = f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it"
+    text = "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into "
+    text += "it."
+    because = f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
+    because += f"{whose or 'its parameters'}"
+    return Finding(*weight, title, text, tuple(spans), remedies=(remedy,), because=because)

@@ -74,14 +74,13 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
     note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
     kinds = _KINDS if appended or not sign.facts["list"] else ()  # what is made there is used by others too
     remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in kinds]
+    title = f"`{name}` keeps the graph of every iteration alive"
+    text = f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it."
+    spans = (span("cause", at, gathers), *also, *more)
+    ways = tuple(r for r, plain in remedies if not plain or (sign.facts.get("one") and applies(sources, r)))
+    because = f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done"
     return Finding(
-        0.85,
-        "possible" if sign.weak else Proof.STEPS.confidence,
-        f"`{name}` keeps the graph of every iteration alive",
-        f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it.",
-        (span("cause", at, gathers), *also, *more),
-        remedies=tuple(r for r, plain in remedies if not plain or (sign.facts.get("one") and applies(sources, r))),
-        because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done",
+        0.85, "possible" if sign.weak else Proof.STEPS.confidence, title, text, spans, remedies=ways, because=because
     )
 
 

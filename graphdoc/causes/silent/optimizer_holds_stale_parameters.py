@@ -136,20 +136,18 @@ def _untied(program: Program, sign: Sign) -> Finding | None:
         return None  # not given as a whole
     whose, them = folded(mine), "it" if len(mine) == 1 else "them"
     frame = bindings.frame_of(program.sources, making.file, change)
-    return Finding(
-        *Proof.STEPS.at(0.93),
-        f"`{name}` does not hold {whose}: when it was made, weights were tied",
-        "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
-        "of the other afterwards is in no optimizer and keeps its values.",
-        (
-            span("cause", frame, f"gives the model a parameter that `{name}` does not hold"),
-            span("related", making.frame(program.sources), f"`{name}` gets the parameters that exist here"),
-            *span_of("consumed", sign.stack, "gives a gradient to the new parameter"),
-        ),
-        remedies=tuple(_remedy(program.sources, making, change, name, whose)),
-        because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
-        f"{them}, and nothing has changed {them}",
+    title = f"`{name}` does not hold {whose}: when it was made, weights were tied"
+    text = "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the "
+    text += "place of the other afterwards is in no optimizer and keeps its values."
+    spans = (
+        span("cause", frame, f"gives the model a parameter that `{name}` does not hold"),
+        span("related", making.frame(program.sources), f"`{name}` gets the parameters that exist here"),
+        *span_of("consumed", sign.stack, "gives a gradient to the new parameter"),
     )
+    remedies = tuple(_remedy(program.sources, making, change, name, whose))
+    because = f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds {them}, "
+    because += f"and nothing has changed {them}"
+    return Finding(*Proof.STEPS.at(0.93), title, text, spans, remedies=remedies, because=because)
 
 
 def _parted(program: Program, sign: Sign) -> Finding:
@@ -161,15 +159,13 @@ def _parted(program: Program, sign: Sign) -> Finding:
         args = {"place": place(at), "name": "assign", "value": "False"}
         note = "the load copies the numbers into the parameter that both names stand for"
         remedies.append(Remedy("set_keyword", "load without `assign=True`", "unsafe", note, args))
-    return Finding(
-        *likely(0.93),  # that they were one and are two is seen; that they were to stay one is not
-        f"`assign=True` parts tied weights: {names}",
-        "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
-        span_of("cause", at, "gives each name its own parameter"),
-        remedies=tuple(remedies),
-        because=f"before this load {names} were one parameter; at the first step of "
-        f"{optimizer_of(program.optimizers, sign)} it held one for each",
-    )
+    weight = likely(0.93)  # that they were one and are two is seen; that they were to stay one is not
+    title = f"`assign=True` parts tied weights: {names}"
+    text = "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart."
+    spans = span_of("cause", at, "gives each name its own parameter")
+    because = f"before this load {names} were one parameter; at the first step of "
+    because += f"{optimizer_of(program.optimizers, sign)} it held one for each"
+    return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
 
 
 def _root(names: list[str]) -> str:

@@ -67,22 +67,15 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         return None
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
-    return Finding(
-        *likely(0.92),  # that nothing is restored is seen; that a copy was meant is not
-        f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy",
-        f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well.",
-        (
-            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
-            *span_of("consumed", sign.stack, "copies each tensor into itself"),
-        ),
-        remedies=remedy_at(
-            taken,
-            "rewrite",
-            "keep a copy of the state",
-            "unsafe",
-            "the load brings back the numbers from when the state was taken",
-            pairs=COPY,
-        ),
-        because=f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
-        f"({folded(sign.parameters)})",
+    weight = likely(0.92)  # that nothing is restored is seen; that a copy was meant is not
+    title = f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy"
+    text = f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well."
+    spans = (
+        *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
+        *span_of("consumed", sign.stack, "copies each tensor into itself"),
     )
+    note = "the load brings back the numbers from when the state was taken"
+    remedies = remedy_at(taken, "rewrite", "keep a copy of the state", "unsafe", note, pairs=COPY)
+    because = f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
+    because += f"({folded(sign.parameters)})"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)

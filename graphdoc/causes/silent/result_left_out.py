@@ -141,18 +141,17 @@ def _dropped(program: Program) -> Finding | None:
     at = place(frame_of(sources, function.apply.file, call)) if call is not None else {}
     edit = {"place": at, "pairs": [["{call}", f"{given} = {{call}}"]]}
     note = f"`{function.name}.backward` runs, and what it adds trains what it is applied to"
-    return Finding(
-        *likely(0.9),  # that its backward never runs is seen; that it should is what a Function is written for
-        f"the result of `{function.name}` is {'never read' if name else 'dropped'}: its backward never runs",
-        "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
-        "graph it is not.",
-        (
-            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped"),
-            *span_of("related", sign.other, f"does not go through `{function.name}`"),
-        ),
-        remedies=(Remedy("rewrite", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
-        because=f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned",
+    weight = likely(0.9)  # that its backward never runs is seen; that it should is what a Function is written for
+    title = f"the result of `{function.name}` is {'never read' if name else 'dropped'}: its backward never runs"
+    text = "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
+    text += "graph it is not."
+    spans = (
+        span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped"),
+        *span_of("related", sign.other, f"does not go through `{function.name}`"),
     )
+    remedies = (Remedy("rewrite", f"keep the result in `{given}`", "unsafe", note, edit),) if given else ()
+    because = f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _given_back(sources: SourceTexts, function: Used, call: ast.Call) -> str:
@@ -184,18 +183,16 @@ def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:
 def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Finding:
     names = [*_owned(program, sign, bound)] or sign.parameters
     whose, one = folded(names), len(names) == 1
-    return Finding(
-        *likely(0.8),  # that nothing is made of the result is seen; what was to be made of it is not
-        f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}",
-        f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
-        "name is bound again or its function ends, so no loss depends on their parameters.",
-        (
-            span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
-        ),
-        remedies=_collected(program.sources, bound, name),
-        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    weight = likely(0.8)  # that nothing is made of the result is seen; what was to be made of it is not
+    title = f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}"
+    text = f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before "
+    text += "the name is bound again or its function ends, so no loss depends on their parameters."
+    spans = (
+        span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
+        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
+    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
+    return Finding(*weight, title, text, spans, remedies=_collected(program.sources, bound, name), because=because)
 
 
 def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Finding:
@@ -205,18 +202,17 @@ def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Fi
     edits = [edit_at("add_statement", loop, statement=f"{name} = 0.0", before=True)] if loop is not None else []
     edits.append(edit_at("rewrite", bound, pairs=[["{sum} = {x}", "{sum} = {sum} + {x}"]]))
     added = together(edits, f"add the rounds up in `{name}`", "unsafe", note) if loop is not None else []
-    return Finding(
-        *likely(0.8),  # that no loss depends on them is measured; that the rounds were to be added up is not
-        f"each round of the loop binds `{name}` anew: only the last one trains",
-        f"`{name}` is read behind the loop, where it has the value of the last round. What the other rounds computed "
-        f"is lost, and no loss depends on {whose}.",
-        (
-            span("cause", bound, f"replaces the `{name}` of the round before, which nobody has read"),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
-        ),
-        remedies=tuple(added) if sign.facts.get("number") else (),
-        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    weight = likely(0.8)  # that no loss depends on them is measured; that the rounds were to be added up is not
+    title = f"each round of the loop binds `{name}` anew: only the last one trains"
+    text = f"`{name}` is read behind the loop, where it has the value of the last round. What the other rounds "
+    text += f"computed is lost, and no loss depends on {whose}."
+    spans = (
+        span("cause", bound, f"replaces the `{name}` of the round before, which nobody has read"),
+        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
+    remedies = tuple(added) if sign.facts.get("number") else ()
+    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, ...]:
@@ -251,14 +247,12 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
 
 def _told(program: Program, sign: Sign) -> Finding:
     whose, name = folded(sign.parameters), optimizer_of(program.optimizers, sign)
-    return Finding(
-        *likely(0.6),  # that no loss depends on them is measured; that one should is not
-        f"no loss depends on {whose}, which {name} is to train",
-        f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
-        "never get a gradient. Add it to the loss, or leave them out of the optimizer.",
-        (
-            *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
-        ),
-        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
+    weight = likely(0.6)  # that no loss depends on them is measured; that one should is not
+    text = f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
+    text += "never get a gradient. Add it to the loss, or leave them out of the optimizer."
+    spans = (
+        *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
+        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
+    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
+    return Finding(*weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=because)

@@ -63,11 +63,8 @@ def _told(sign: Sign, trouble: Trouble | None) -> Finding | None:
     places = [(frame, label) for frame, label in marks if frame is not None]
     if not places:
         return None
-    return Finding(
-        *Proof.STEPS.at(0.9),
-        PAGE.title,
-        f"{starved(sign).capitalize()}. At so small a scale the scaling is not the reason: the loss itself gives "
-        "gradients that are nan or inf.",
-        tuple(span("related" if i else "cause", frame, label) for i, (frame, label) in enumerate(places)),
-        because="the scaler lowers its scale at each step that it leaves out, and none has helped",
-    )
+    text = f"{starved(sign).capitalize()}. At so small a scale the scaling is not the reason: the loss itself gives "
+    text += "gradients that are nan or inf."
+    spans = tuple(span("related" if i else "cause", frame, label) for i, (frame, label) in enumerate(places))
+    because = "the scaler lowers its scale at each step that it leaves out, and none has helped"
+    return Finding(*Proof.STEPS.at(0.9), PAGE.title, text, spans, because=because)

@@ -84,20 +84,16 @@ def recognise(program: Program) -> Finding | None:
 
 def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
     whose = folded(sign.parameters)
-    return Finding(
-        1.0,
-        trust(found, 0.96)[1],
-        f"a fused step changes {whose or 'parameters'} between forward and backward, unnoticed",
-        "The fused optimizer writes its parameters without raising their version, so PyTorch does not "
-        "refuse this backward. Its gradient combines old activations with new parameters.",
-        tuple(
-            replace(s, label=_NEEDS) if s.role == "failed" else s
-            for s in story(program.evidence, found, _causes(program, found))
-        ),
-        remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
-        covers="GD2",
-        because="this backward needs values that were saved before the step, and the step has changed them",
+    title = f"a fused step changes {whose or 'parameters'} between forward and backward, unnoticed"
+    text = "The fused optimizer writes its parameters without raising their version, so PyTorch does not refuse this "
+    text += "backward. Its gradient combines old activations with new parameters."
+    spans = tuple(
+        replace(s, label=_NEEDS) if s.role == "failed" else s
+        for s in story(program.evidence, found, _causes(program, found))
     )
+    remedies = (covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found)
+    because = "this backward needs values that were saved before the step, and the step has changed them"
+    return Finding(1.0, trust(found, 0.96)[1], title, text, spans, remedies=remedies, covers="GD2", because=because)
 
 
 def _hidden(program: Program, sign: Sign) -> Finding | None:
@@ -115,39 +111,34 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         *(span_of("created", node.stack, "this forward used the old values") if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
     )
-    return Finding(
-        *Proof.STEPS.at(0.97),
-        f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
-        "backward",
-        "A write to `.data` raises no version, so PyTorch does not refuse this backward. Its gradient is one of "
-        "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
-        "there if the write was for a measurement only.",
-        tuple(spans),
-        remedies=tuple(move_behind(program, found)) if found and _may_move(program, found, sign, writer) else (),
-        covers="GD2",
-        because="in a second run the values that the forward had saved were others when backward began, but not their "
-        "version",
-    )
+    title = f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
+    title += "backward"
+    text = "A write to `.data` raises no version, so PyTorch does not refuse this backward. Its gradient is one of "
+    text += "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
+    text += "there if the write was for a measurement only."
+    remedies = tuple(move_behind(program, found)) if found and _may_move(program, found, sign, writer) else ()
+    because = "in a second run the values that the forward had saved were others when backward began, but not their "
+    because += "version"
+    return Finding(*Proof.STEPS.at(0.97), title, text, tuple(spans), remedies=remedies, covers="GD2", because=because)
 
 
 def _measured(sign: Sign) -> Finding:
     """What the forward has saved is overwritten, whoever holds that memory: a slot that layers take turns in."""
     whose = folded(sign.parameters)
     made = [Frame(**f) for f in sign.facts["made"]]
-    return Finding(
-        *likely(0.96),  # that it is another gradient is measured; that it is none on purpose is not
-        f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
-        "A forward has saved these values for its backward, and they are changed before backward reads them. That does "
-        "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "
-        "reads them, or give each layer memory of its own.",
-        (
-            *span_of("cause", sign.stack, "changes what a forward has saved"),
-            *span_of("created", made, "saves it for backward"),
-            *span_of("failed", sign.other, "reads what was written since"),
-        ),
-        because=f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the "
-        "same bit for bit, and the gradient another",
+    weight = likely(0.96)  # that it is another gradient is measured; that it is none on purpose is not
+    title = f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten"
+    text = "A forward has saved these values for its backward, and they are changed before backward reads them. That "
+    text += "does not raise the version of what was saved, so PyTorch raises no error. Load the values again before "
+    text += "backward reads them, or give each layer memory of its own."
+    spans = (
+        *span_of("cause", sign.stack, "changes what a forward has saved"),
+        *span_of("created", made, "saves it for backward"),
+        *span_of("failed", sign.other, "reads what was written since"),
     )
+    because = f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the same "
+    because += "bit for bit, and the gradient another"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _deed(sign: Sign) -> str:

@@ -59,26 +59,18 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     at = innermost_user(sign.stack)
     whole = bindings.statement_at(program.sources, at)
     code = bindings.text_of(whole) if isinstance(whole, ast.Assign | ast.Expr) else code_at(program.sources, at)
-    return Finding(
-        *Proof.STEPS.at(0.9),
-        f"`{code}` undoes each step of {name}",
-        f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
-        "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
-        (
-            *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
-            *span_of("related", sign.other, "moves them"),
-        ),
-        remedies=(
-            Remedy(
-                "leave_steps",
-                f"take `{code}` out of the loop",
-                "display",
-                "The next step then goes on from where this one has ended.",
-            ),
-        ),
-        because=f"at {sign.count} steps the parameters had, bit by bit, the numbers from before the step again, and no "
-        "operation had read those after it",
+    title = f"`{code}` undoes each step of {name}"
+    text = f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
+    text += "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all."
+    spans = (
+        *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
+        *span_of("related", sign.other, "moves them"),
     )
+    note = "The next step then goes on from where this one has ended."
+    remedies = (Remedy("leave_steps", f"take `{code}` out of the loop", "display", note),)
+    because = f"at {sign.count} steps the parameters had, bit by bit, the numbers from before the step again, and no "
+    because += "operation had read those after it"
+    return Finding(*Proof.STEPS.at(0.9), title, text, spans, remedies=remedies, because=because)
 
 
 def _at_rest(program: Program, sign: Sign) -> Finding:
@@ -88,23 +80,17 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
         *span_of("cause", schedule, "multiplies the learning rate by 0"),
         *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0"),
     )
-    return Finding(
-        *likely(0.85),  # that nothing has moved is seen; that a later step would not is not
-        f"the learning rate of {name} is 0 at every step",
-        f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made at "
-        f"0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a warm-up "
-        "that is asked once an epoch, gives 0 for long.",
-        spans,
-        remedies=(
-            Remedy(
-                "raise_rate",
-                "let the schedule begin above 0, and call its `step()` after each step",
-                "display",
-                "The parameters then move from the first step on.",
-            ),
-        ),
-        because=f"at each of {sign.count} steps the gradients were there and the learning rate was 0",
+    weight = likely(0.85)  # that nothing has moved is seen; that a later step would not is not
+    title = f"the learning rate of {name} is 0 at every step"
+    text = f"{opening(name)} was made with a rate of {float(sign.facts['rate']):.3g}, and each of its steps was made "
+    text += f"at 0: {whose or 'its parameters'} keep their numbers. A schedule that divides in whole numbers, or a "
+    text += "warm-up that is asked once an epoch, gives 0 for long."
+    note = "The parameters then move from the first step on."
+    remedies = (
+        Remedy("raise_rate", "let the schedule begin above 0, and call its `step()` after each step", "display", note),
     )
+    because = f"at each of {sign.count} steps the gradients were there and the learning rate was 0"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _schedule(program: Program, name: str) -> Frame | None:

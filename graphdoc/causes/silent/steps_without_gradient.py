@@ -81,15 +81,13 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     )
     whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
-    return Finding(
-        *likely(0.5),  # that nothing reaches them is seen; that something should is not
-        f"{name} steps and never has a gradient: no loss reaches {whose}",
-        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
-        "its steps change nothing.",
-        tuple(spans),
-        because=f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at "
-        f"has reached one of {'their' if alike else 'its'} parameters",
-    )
+    weight = likely(0.5)  # that nothing reaches them is seen; that something should is not
+    title = f"{name} steps and never has a gradient: no loss reaches {whose}"
+    text = f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so its "
+    text += "steps change nothing."
+    because = f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at has "
+    because += f"reached one of {'their' if alike else 'its'} parameters"
+    return Finding(*weight, title, text, tuple(spans), because=because)
 
 
 def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:
@@ -97,37 +95,32 @@ def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:
     unread = library_calls.unread_by_transforms(sources)
     if not unread:
         return None  # rewards that are zero so far, or a step that is to decay alone
-    return Finding(
-        *likely(0.5),  # that a loss was to depend on them is not seen
-        f"{name} steps by zeros: no backward call has made its gradients",
-        "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
-        "loss from the function's own argument.",
-        (
-            *(span("cause", f, "does not read its first argument") for f in unread[:3]),
-            *span_of("related", sign.stack, "finds zeros"),
-        ),
-        because=f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no "
-        "backward call that was looked at has reached one of its parameters",
+    weight = likely(0.5)  # that a loss was to depend on them is not seen
+    title = f"{name} steps by zeros: no backward call has made its gradients"
+    text = "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
+    text += "loss from the function's own argument."
+    spans = (
+        *(span("cause", f, "does not read its first argument") for f in unread[:3]),
+        *span_of("related", sign.stack, "finds zeros"),
     )
+    because = f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no backward "
+    because += "call that was looked at has reached one of its parameters"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _never_called(sign: Sign, name: str) -> Finding:
     """Losses are computed, and nobody differentiates one."""
-    return Finding(
-        *likely(0.5),  # that a loss was to be differentiated is not seen
-        f"{name} steps and never has a gradient: no backward call is made",
-        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
-        "its steps change nothing. Call `backward()` on the loss before the step.",
-        span_of("cause", sign.stack, "finds no gradient"),
-        because=f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, "
-        "and none was differentiated",
-        remedies=to_finish(
-            innermost_user(sign.stack),
-            "add_statement",
-            "call `backward()` on the loss, between `zero_grad()` and the step",
-            "The step then has the gradient of that loss.",
-            {"LOSS": "the loss that this optimizer is to make small, a number"},
-            statement="LOSS.backward()",
-            before=True,
-        ),
+    weight = likely(0.5)  # that a loss was to be differentiated is not seen
+    title = f"{name} steps and never has a gradient: no backward call is made"
+    text = f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so its "
+    text += "steps change nothing. Call `backward()` on the loss before the step."
+    spans = span_of("cause", sign.stack, "finds no gradient")
+    because = f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, and "
+    because += "none was differentiated"
+    fix = "call `backward()` on the loss, between `zero_grad()` and the step"
+    note = "The step then has the gradient of that loss."
+    args = {"LOSS": "the loss that this optimizer is to make small, a number"}
+    remedies = to_finish(
+        innermost_user(sign.stack), "add_statement", fix, note, args, statement="LOSS.backward()", before=True
     )
+    return Finding(*weight, title, text, spans, because=because, remedies=remedies)

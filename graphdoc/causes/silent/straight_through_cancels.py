@@ -104,19 +104,18 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     whose, code = folded(sign.parameters), short_code(program.sources, innermost_user(sign.stack))
     term = "term" in sign.facts
     note = "the term then says how far the value has gone from there: choose that value yourself"
+    title = f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero"
+    text = f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
+    text += "two is zero wherever the value goes, and the slope of a square is zero there."
+    spans = (
+        *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
+        *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
+    )
+    remedies = (Remedy("another_reference", "compare with a value from elsewhere", "display", note),)
+    because = f"in {sign.count} backward calls both were equal in every element"
+    # The term is zero by the way it is written; a whole loss of zero was measured.
     return Finding(
-        0.94,
-        # The term is zero by the way it is written; a whole loss of zero was measured.
-        "likely" if term else Proof.STEPS.confidence,
-        f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero",
-        f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
-        "two is zero wherever the value goes, and the slope of a square is zero there.",
-        (
-            *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
-            *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
-        ),
-        remedies=(Remedy("another_reference", "compare with a value from elsewhere", "display", note),),
-        because=f"in {sign.count} backward calls both were equal in every element",
+        0.94, "likely" if term else Proof.STEPS.confidence, title, text, spans, remedies=remedies, because=because
     )
 
 
@@ -128,19 +127,17 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     names = cut.behind or sign.parameters
     whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")
     note = f"{whose} {receive} the gradient of the sum through `{value}`"
-    return Finding(
-        *likely(0.97),  # that no gradient comes through is seen; that one should is what such a sum is written for
-        f"an estimator detaches both its parts: {whose} {get} no gradient",
-        f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
-        "too.",
-        (
-            span("cause", at, "is to carry the gradient, and is detached"),
-            *span_of("related", sign.stack, f"sends nothing to {whose}"),
-        ),
-        remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
-        because=f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient",
-        covers="GD3",
+    weight = likely(0.97)  # that no gradient comes through is seen; that one should is what such a sum is written for
+    title = f"an estimator detaches both its parts: {whose} {get} no gradient"
+    text = f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is "
+    text += "detached too."
+    spans = (
+        span("cause", at, "is to carry the gradient, and is detached"),
+        *span_of("related", sign.stack, f"sends nothing to {whose}"),
     )
+    remedies = remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note)
+    because = f"at {sign.count} steps {whose} {were} moved and the loss moved, and {they} got no gradient"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because, covers="GD3")
 
 
 def _told(program: Program, sign: Sign) -> Finding:
@@ -157,15 +154,10 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
         *span_of("related", sign.other, _sends(sign, whose)),
     )
-    return Finding(
-        0.94,
-        _confidence(sign),
-        f"the straight-through estimator cancels: {_receives(sign, whose)}",
-        "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant.",
-        tuple(spans),
-        remedies=tuple(remedies),
-        because=_seen(sign, whose),
-    )
+    title = f"the straight-through estimator cancels: {_receives(sign, whose)}"
+    text = "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant."
+    because = _seen(sign, whose)
+    return Finding(0.94, _confidence(sign), title, text, tuple(spans), remedies=tuple(remedies), because=because)
 
 
 def _equal(program: Program, sign: Sign) -> Finding:
@@ -181,19 +173,14 @@ def _equal(program: Program, sign: Sign) -> Finding:
         open_ = "which of the two is to be a constant, is for you to say"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
     code = code_at(program.sources, outer)
-    return Finding(
-        0.94,
-        _confidence(sign),
-        f"the two sides of `{code}` cancel: {_receives(sign, whose)}",
-        "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
-        "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
-        (
-            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
-            *span_of("related", sign.other, _sends(sign, whose)),
-        ),
-        remedies=tuple(remedies),
-        because=_seen(sign, whose),
+    title = f"the two sides of `{code}` cancel: {_receives(sign, whose)}"
+    text = "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
+    text += "and once with minus. Detach the side that is meant as a reference, such as the old log-probability."
+    spans = (
+        *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
+        *span_of("related", sign.other, _sends(sign, whose)),
     )
+    return Finding(0.94, _confidence(sign), title, text, spans, remedies=tuple(remedies), because=_seen(sign, whose))
 
 
 # The parameters may learn by other terms of the loss.

@@ -63,20 +63,14 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", made, f"{dtype} from here on"),
         *span_of("related" if made else "cause", sign.stack, step),
     )
-    return Finding(
-        *Proof.STEPS.at(0.9),
-        f"{dtype} rounds the updates of {whose} away",
-        f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. Keep "
-        "the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 copy.",
-        tuple(spans),
-        remedies=(
-            Remedy(
-                "keep_float32",
-                "keep the parameters in float32, and compute under `torch.autocast`",
-                "display",
-                "Updates down to a ten-millionth of a parameter then count; the forward pass still runs in 16 bits.",
-            ),
-        ),
-        because=f"in {sign.count} steps, {share} or more of the elements with a gradient did not change; "
-        f"{dtype} numbers of their size are {apart:.2g} apart, and the learning rate is {rate:.3g}",
+    title = f"{dtype} rounds the updates of {whose} away"
+    text = f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. "
+    text += "Keep the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 "
+    text += "copy."
+    note = "Updates down to a ten-millionth of a parameter then count; the forward pass still runs in 16 bits."
+    remedies = (
+        Remedy("keep_float32", "keep the parameters in float32, and compute under `torch.autocast`", "display", note),
     )
+    because = f"in {sign.count} steps, {share} or more of the elements with a gradient did not change; {dtype} numbers "
+    because += f"of their size are {apart:.2g} apart, and the learning rate is {rate:.3g}"
+    return Finding(*Proof.STEPS.at(0.9), title, text, tuple(spans), remedies=remedies, because=because)

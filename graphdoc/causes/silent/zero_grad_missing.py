@@ -54,12 +54,7 @@ _OTHER_LOSS = (
 
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
-    told = first_told(
-        program,
-        ("never-cleared", _told),
-        ("left-over", _left_over),
-        ("used-twice", _used_twice),
-    )
+    told = first_told(program, ("never-cleared", _told), ("left-over", _left_over), ("used-twice", _used_twice))
     # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
     # that was the same all the time, and that nothing else keeps.
     own = any(s.facts.get("own") for s in signs(program.signs, "never-cleared"))
@@ -77,18 +72,12 @@ def _told(program: Program, sign: Sign) -> Finding:
         ),
         *span_of("related", sign.other, f"{name} uses the sum"),
     )
-    return Finding(
-        0.95,
-        of_steps(sign),
-        f"the gradients of {whose if part else name} are {adds}",
-        "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
-        tuple(spans),
-        remedies=tuple(
-            _remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between")))
-        ),
-        because=f"before each of {sign.count} steps in a row, backward found in {whose or '.grad'} "
-        "the gradients of the step before unchanged",
-    )
+    title = f"the gradients of {whose if part else name} are {adds}"
+    text = "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero."
+    remedies = tuple(_remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between"))))
+    because = f"before each of {sign.count} steps in a row, backward found in {whose or '.grad'} the gradients of the "
+    because += "step before unchanged"
+    return Finding(0.95, of_steps(sign), title, text, tuple(spans), remedies=remedies, because=because)
 
 
 def _left_over(program: Program, sign: Sign) -> Finding | None:
@@ -98,30 +87,26 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     step = [Frame(**f) for f in sign.facts["step"]]
     if in_this_order(clear, sign.other, sign.stack):
         return None  # cleared for both losses, of which the first step had one alone
-    return Finding(
-        *likely(0.95),  # what each step uses is seen; that the other loss is not to train them is not
-        f"{name} also uses the gradients of another optimizer's loss",
-        f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
-        "`backward()` adds to what is there.",
-        (
-            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
-            *span_of("related", clear, f"clears {name}"),
-            *span_of("related", sign.other, "fills the same gradients again"),
-            *span_of("related", step, f"{name} uses the sum"),
-        ),
-        remedies=tuple(_remedies(program, sign, step, early=True)),
-        because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
-        f"{sign.count} times in a row, the next step used what its loss had left as well",
+    weight = likely(0.95)  # what each step uses is seen; that the other loss is not to train them is not
+    title = f"{name} also uses the gradients of another optimizer's loss"
+    text = f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
+    text += "`backward()` adds to what is there."
+    spans = (
+        *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
+        *span_of("related", clear, f"clears {name}"),
+        *span_of("related", sign.other, "fills the same gradients again"),
+        *span_of("related", step, f"{name} uses the sum"),
     )
+    remedies = tuple(_remedies(program, sign, step, early=True))
+    because = f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
+    because += f"{sign.count} times in a row, the next step used what its loss had left as well"
+    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
 def _used_twice(program: Program, sign: Sign) -> Finding:
     """The optimizer steps several times, by two losses or in a loop, and is cleared before the first step alone."""
-    name, step, one = (
-        optimizer_of(program.optimizers, sign),
-        [Frame(**f) for f in sign.facts["step"]],
-        sign.facts.get("one"),
-    )
+    name, one = optimizer_of(program.optimizers, sign), sign.facts.get("one")
+    step = [Frame(**f) for f in sign.facts["step"]]
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
         *likely(0.95),  # what each step uses is seen; that the second is not to use all of it is not
