@@ -154,8 +154,11 @@ def bare_call(statement: ast.AST | None) -> ast.Call | None:
 
 
 def last_word(node: ast.AST | None) -> str:
-    """The last word of a name or attribute (``step`` of ``self.opt.step``); empty for any other expression."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    """The last word of a name, attribute or entry: ``step`` of ``self.opt.step`` and ``held["step"]``; else empty."""
+    match node:
+        case ast.Name(id=word) | ast.Attribute(attr=word) | ast.Subscript(slice=ast.Constant(value=str(word))):
+            return word
+    return ""
 
 
 def called(node: ast.AST | None) -> str:
