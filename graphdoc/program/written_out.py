@@ -30,6 +30,18 @@ def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr) -> ast.e
     return made
 
 
+def in_line(root: ast.Module, call: ast.Call) -> ast.expr:
+    """What a call of a one-line function of the program does, ``x.append(y)`` for ``put(x, y)``; others as they are."""
+    functions = (n for n in root.body if isinstance(n, ast.FunctionDef))
+    function = next((n for n in functions if is_name(call.func, n.name)), None)
+    value = _returned(function)
+    given = _given(function, call) if function is not None and value is not None else None
+    if value is None or given is None:
+        return call
+    made: ast.expr = _Put(given).visit(copy.deepcopy(value))
+    return ast.copy_location(made, call)
+
+
 def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
     """The user's innermost call of a stack, written out, and its place: of a function that only passes on what it is
     given, ``def step(of): of.step()``, that of its caller."""
@@ -62,8 +74,8 @@ class _Written(ast.NodeTransformer):
     """Replaces names and calls; what it puts in has the place that it stands at."""
 
     def __init__(self, root: ast.Module, scope: Function | ast.Module) -> None:
-        self.functions = {n.name: n for n in root.body if isinstance(n, ast.FunctionDef)}
-        self.own, self.reads = own_nodes(scope), [n.id for n in each(scope, ast.Name) if is_read(n)]
+        self.root, self.own = root, own_nodes(scope)
+        self.reads = [n.id for n in each(scope, ast.Name) if is_read(n)]
         self.loops = [n for n in self.own if isinstance(n, Loop)]
         self.given = parameters(scope) if isinstance(scope, Function) else []
         self.depth = 0
@@ -73,12 +85,8 @@ class _Written(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        function = self.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
-        value = _returned(function)
-        given = _given(function, node) if function is not None else None
-        if value is None or given is None:
-            return node
-        return self._inner(ast.copy_location(_Put(given).visit(copy.deepcopy(value)), node), node)
+        made = in_line(self.root, node)
+        return self._inner(made, node) if made is not node else node
 
     def _inner(self, value: ast.expr | None, node: ast.expr) -> ast.AST:
         if value is None or self.depth >= _MOST:

@@ -122,6 +122,14 @@ def root_of(node: ast.expr) -> ast.expr:
     return node
 
 
+def with_containers(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what it is an entry of: ``rows[i][0]``, ``rows[i]`` and ``rows``."""
+    yield node
+    while isinstance(node, ast.Subscript):
+        node = node.value
+        yield node
+
+
 def without_subscripts(node: ast.expr) -> ast.expr:
     """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
     while isinstance(node, ast.Subscript):
