@@ -42,14 +42,20 @@ def in_line(root: ast.Module, call: ast.Call) -> ast.expr:
     return ast.copy_location(made, call)
 
 
-def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
-    """The user's innermost call of a stack, written out, and its place: of a function that only passes on what it is
-    given, ``def step(of): of.step()``, that of its caller."""
+def place_of(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
+    """The innermost line of the user's on a stack; of a function that only passes on what it is given, as
+    ``def step(of): of.step()`` does, that of its caller."""
     users = [f for f in stack if f.user]
     while len(users) > 1 and _passes_on(bindings.function_at(sources, users[-1])):
         users.pop()
-    call = bindings.call_at(sources, users[-1] if users else None)
-    return (users[-1], written_out(sources, users[-1], call)) if call is not None else None
+    return users[-1] if users else None
+
+
+def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
+    """That place, and the call there, written out."""
+    at = place_of(sources, stack)
+    call = bindings.call_at(sources, at)
+    return (at, written_out(sources, at, call)) if at is not None and call is not None else None
 
 
 def _passes_on(function: Function | None) -> bool:
