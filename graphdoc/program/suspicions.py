@@ -185,7 +185,7 @@ def _loses(node: ast.AST) -> bool:
     if bindings.dotted(node.func).endswith("autograd.grad"):
         return keyword(node, "create_graph") is None
     made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
-    return made or (is_method_call(node, *_NUMBERS) and not node.args)
+    return made or (is_method_call(node, *_NUMBERS) and all(isinstance(a, ast.Starred) for a in node.args))
 
 
 def _cuts(node: ast.AST) -> bool:
