@@ -355,7 +355,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
         named += [n for n in given if same.intersection(bindings.text_of(t) for t in n.targets)]  # previous = grads
         if any(_uncopied(n) for n in named):
             own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
-            return [bindings.frame_of(sources, file, e) for e in own]
+            return list({f.extent: f for f in (bindings.frame_of(sources, file, e) for e in own)}.values())
     returned = ((other, e) for other, n in bindings.everywhere(sources, ast.Return) for e in _uncopied(n))
     return [bindings.frame_of(sources, other, e) for other, e in returned]
 
