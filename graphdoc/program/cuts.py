@@ -24,6 +24,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
+from graphdoc.program.written_out import place_of, written_out
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
@@ -237,13 +238,16 @@ def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
 def cut_by_choice(program: Program, cut: Cut) -> bool:
     """Whether a condition decides that a term loses its graph by this cut, and not whether the term is there at all.
     One that asks if the value is a tensor decides nothing: nothing else can be cut."""
-    sign, cutting = program.evidence.as_if, innermost_user(cut.stack)
+    sources, sign = program.sources, program.evidence.as_if
+    cutting = place_of(sources, cut.stack)
     if cutting is None or sign is None or sign.kind != "constant-term":
         return False
-    adding, scope = innermost_user(sign.other), bindings.scope_at(program.sources, cutting)
+    adding, scope = place_of(sources, sign.other), bindings.scope_at(sources, cutting)
+    call = bindings.call_at(sources, cutting)
+    value = detached(written_out(sources, cutting, call, values=False)) if call is not None else None
     choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting) and not _asks_for_a_tensor(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
-    return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
+    return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting, key(value) if value else "") for n in apart)
 
 
 def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
@@ -254,7 +258,7 @@ def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
     return False
 
 
-def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
+def _has_another_way(choice: ast.If, cutting: Frame, value: str) -> bool:
     """Whether the value that is cut here goes on with its graph where the condition says otherwise: the other branch
     gives the same name, the name itself is replaced by what is left of it, or what follows is left out here."""
     one, other = choice.body, choice.orelse
@@ -265,7 +269,7 @@ def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
     around = [n for s in one for n in each(s, ast.stmt, ast.expr) if _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}
     there = {key(t) for s in other for n in walked(s) for t in targets_of(n)}
-    return bool(bound & (there | {key(n.value) for n in around if isinstance(n, ast.Attribute)}))
+    return bool(bound & (there | {value, *(key(n.value) for n in around if isinstance(n, ast.Attribute))}))
 
 
 def _spans(node: ast.stmt | ast.expr, frame: Frame) -> bool:
@@ -349,19 +353,23 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
 # A straight-through sum of which both parts are cut off: the value of one, and nobody's gradient.
 
 
-def detached_estimator(program: Program) -> tuple[Cut, str] | None:
-    """The cut of ``x`` in ``(q - x).detach() + x.detach()``, where the other part is cut off too; and ``x``.
+def detached_estimator(program: Program) -> tuple[Cut, Frame, str] | None:
+    """The cut of ``x`` in ``(q - x).detach() + x.detach()``, where the other part is cut off too; its place, and ``x``.
 
     Such a sum is ``q``: who adds ``x`` and takes it away wants its gradient.
     """
-    spots = {at.extent: cut for cut in program.cuts if cut.reason == "detach" and (at := innermost(cut.stack))}
+    sources = program.sources
+    made = ((cut, place_of(sources, cut.stack)) for cut in program.cuts if cut.reason == "detach")
+    spots = {at.extent: (cut, at) for cut, at in made if at is not None}
     for file in dict.fromkeys(at[0] for at in spots):
-        for node in each(tree(program.sources, file), ast.BinOp):
+        for node in each(tree(sources, file), ast.BinOp):
             if isinstance(node.op, ast.Add):
-                for kept, other in ((node.left, node.right), (node.right, node.left)):
-                    cut, value = spots.get(frame_of(program.sources, file, kept).extent), detached(kept)
+                at = frame_of(sources, file, node)
+                left, right = written_out(sources, at, node.left), written_out(sources, at, node.right)
+                for kept, other in ((left, right), (right, left)):
+                    cut, value = spots.get(frame_of(sources, file, kept).extent), detached(kept)
                     if cut is not None and value is not None and _takes_away(other, ast.unparse(value)):
-                        return cut, ast.unparse(value)
+                        return *cut, ast.unparse(value)
     return None
 
 
