@@ -72,9 +72,7 @@ values, and the gradient of the penalty reaches the parameters themselves.""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """The loss trains a network that is copied from another, or is it; or a comparison with itself, or with a copy that
-    has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value; or a network
-    predicts its own goal."""
+    """A loss trains its own goal, or what weighs its terms; or it compares a value with itself."""
     return first_told(
         program,
         (ITSELF, _itself),
