@@ -223,14 +223,14 @@ class _Before(NamedTuple):
 
 
 class Assignments(TorchFunctionMode):
-    """Hands on each ``p.data = x``, before and after."""
+    """Hands on each ``p.data = x``, before and after; ``p.data -= x`` assigns the memory that it has, once written."""
 
     def __init__(self, before: Callable[[Any], bool], after: Callable[[Any], Any]) -> None:
         super().__init__()
         self._before, self._after = before, after
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        known = func == _SET_DATA and self._before(args[0])
+        known = func == _SET_DATA and storage_of(args[0]) != storage_of(args[1]) and self._before(args[0])
         result = func(*args, **(kwargs or {}))
         if known:
             self._after(args[0])
