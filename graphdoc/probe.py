@@ -138,7 +138,7 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:cuts:around"
     elif not (measurable and first_sign(signs, "suspect-unreached")) and suspicions.writes_through_data(sources, signs):
         mode = "probe:hidden"
-    elif suspicions.may_be_constant(sources, signs):
+    elif suspicions.may_be_constant(sources, signs) or first_sign(signs, "suspect-residual") is not None:
         mode = "probe:cuts"
     elif first_sign(signs, "suspect-product") is not None:
         mode = "probe:product"

@@ -346,6 +346,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
     # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
     said = said or bool(sign.facts.get("said") or sign.facts.get("before"))
+    said = said or bool(sign.facts.get("beside"))  # a derivative beside others in one sum
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now

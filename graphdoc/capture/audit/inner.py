@@ -115,6 +115,8 @@ def _behind(audit: Audit, outputs: Any) -> Iterator[tuple[Any, stacks.Stack, boo
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
 # Whether two parts of it took each other away, a second run tells (see ``graphdoc.capture.second_run.one_side``).
 
+MOST_ADDED = 4
+"""Losses that are looked at for recorded gradients."""
 TRIED = 3
 """Products that were looked at, and all of them zero."""
 NOTHING = 1e-5
@@ -123,7 +125,8 @@ MOST_NODES = 2_000
 
 
 class Products(Watch):
-    """``suspect-product``: ``stack`` is the ``grad`` call whose results are zero, each time that it was looked at."""
+    """``suspect-product``: ``stack`` is the ``grad`` call whose results are zero, each time that it was looked at.
+    ``suspect-residual``: they are not, and a loss is made of recorded gradients, of these as numbers perhaps."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -134,6 +137,9 @@ class Products(Watch):
         self._second: Noted | None = None
         self._zeros = 0
         self._over = False
+        self._bends: Noted | None = None
+        """A product that is not zero: it may be part of a loss."""
+        self._entered = False
         self._latest: Noted | None = None
         self.closely: OneSide | None = None
         """Who looks at such calls in a second run."""
@@ -165,14 +171,22 @@ class Products(Watch):
             zero = bool(numbers) and all(n is not None and float(n.abs().max()) <= NOTHING for n in numbers)
         if not zero:
             self._over = True  # somewhere it bends
+            self._bends = noted
             return
         self._zeros += 1
         self._latest = noted
         self._over = self._zeros >= TRIED
 
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        if self._bends is not None and not self._entered and self._may_look(MOST_ADDED):
+            with self._unseen():
+                self._entered = any(recorded for *_, recorded in _behind(self._audit, outputs))
+
     def signs(self) -> list[Sign]:
         if self.closely is not None:
             return self.closely.signs()
+        if self._entered and self._bends is not None:
+            return [self._sign_at("suspect-residual", self._bends, weak=True)]
         if self._zeros < TRIED or self._latest is None:
             return []
         return [self._sign_at("suspect-product", self._latest, count=self._zeros, weak=True)]

@@ -144,9 +144,11 @@ class Losses(Watch):
                 self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
                 self._suspect(noted, roots)
-            for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
-                if self._again(site_of(records[0].raw)):
-                    self._tell(noted, outputs, Sign("constant-term"), records, at)
+            watch = self.watch if not self._around else None
+            for records, at in watch.added(roots) if watch is not None else ():
+                if watch is not None and self._again(site_of(records[0].raw)):
+                    facts = {"beside": any(at is here for _, here in watch.residuals.values())}
+                    self._tell(noted, outputs, Sign("constant-term", facts=facts), records, at)
             for record, behind in self._drawn_into(noted, roots):
                 if self._again(("drawn", record.place)):
                     self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)

@@ -16,7 +16,9 @@ from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import constants, missed_by, parts_of, top_of
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph, flat
@@ -56,6 +58,10 @@ class TermWatch(CutWatch):
         super().__init__(witness)
         self.terms: dict[int, tuple[list[Record], stacks.Stack]] = {}
         """By the sequence number of the addition: the cuts behind the term that has no graph, where it was added."""
+        self.residuals: dict[int, tuple[list[Record], stacks.Stack]] = {}
+        """The same of sums, element by element, of a derivative without a graph and one with it."""
+        self._second: deque[Record] = deque(maxlen=MOST_LEFT)
+        """Gradients without a graph of what recorded gradients went into."""
         self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
         self.switched_off: dict[int, tuple[Record, frozenset[int]]] = {}
@@ -135,6 +141,7 @@ class TermWatch(CutWatch):
             return
         super()._note(func, args, kwargs, result)
         name = self._name(func)
+        self._note_gradients(name, [*args, *(kwargs or {}).values()], result)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
             nodes = (grad_fn_of(v) for v in flat(args) if isinstance(v, self._torch.Tensor))
             self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
@@ -216,7 +223,10 @@ class TermWatch(CutWatch):
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
         values = flat(args)
         tensors = [v for v in values if isinstance(v, self._torch.Tensor)]
-        if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
+        if result.grad_fn is None:
+            return
+        if any(v.numel() != 1 for v in tensors):
+            self._note_residual(tensors, result)
             return
         if self._is_surrogate(values, result, gains):
             return
@@ -243,6 +253,32 @@ class TermWatch(CutWatch):
                 parts = cuts if cut.op in _MEANT else []
                 each = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
                 self.terms[result.grad_fn._sequence_nr()] = (each or [cut], stacks.stack_here(4))
+
+    def _note_gradients(self, name: str, given: list[Any], result: Any) -> None:
+        """Gradients were asked for, without a graph of their own. An inner step asks for those of what it has moved."""
+        if name != "grad" or not isinstance(result, tuple) or len(given) < 2:
+            return
+        outputs, inputs = (tensor_roots(numbers_in([v])) for v in given[:2])
+        if self._has_derivative(outputs) and not self._has_derivative(inputs):
+            records = (self._of(r) for r in result if isinstance(r, self._torch.Tensor) and not r.requires_grad)
+            self._second.extend(r for r in records if r is not None)
+
+    def _note_residual(self, tensors: list[Any], result: Any) -> None:
+        """A derivative of a recorded derivative has no graph and is added, element by element, to another one that has:
+        the equation that such a sum stands for is to hold for both. What multiplies is a direction or a weight."""
+        for value in (v for v in tensors if came_without_graph(v, result)):
+            record = self._of(value)
+            behind = records_behind([record], MOST_FOLLOWED) if record is not None else []
+            cut = next((r for r in behind if r in self._second), None)
+            if cut is None or any(r.op in CONVERSIONS | DETACHES for r in behind) or self._is_earlier(cut):
+                continue
+            if self._has_derivative([result.grad_fn]):
+                self.residuals[result.grad_fn._sequence_nr()] = ([cut], stacks.stack_here(5))
+
+    def _has_derivative(self, roots: list[Any]) -> bool:
+        """Whether a gradient that was recorded lies behind these nodes."""
+        kept = (stacks.stack_of(node) for node, _ in islice(nodes_behind([n for n in roots if n]), MOST_FOLLOWED))
+        return any(s is not None and stacks.made_in_backward(s, self._witness.calls.code) for s in kept)
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
@@ -333,7 +369,9 @@ class TermWatch(CutWatch):
         may = {i for i, r in every.items() if r.switch is not None or (r.op in _MEANT and i not in self._detached)}
         elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms] if may else []
         may &= {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
-        return [(cuts, at) for cuts, at in kept if may.isdisjoint(map(id, cuts))]
+        kept = [(cuts, at) for cuts, at in kept if may.isdisjoint(map(id, cuts))]
+        nodes = islice(nodes_behind(roots), DEEP) if self.residuals else ()
+        return kept + [self.residuals[i] for n, _ in nodes if (i := n._sequence_nr()) in self.residuals]
 
 
 def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:

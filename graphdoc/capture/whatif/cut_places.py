@@ -7,7 +7,6 @@ it depends by way of that value, whatever became of it between: a number in Pyth
 from __future__ import annotations
 
 import ctypes
-import itertools
 import math
 import sys
 from collections import deque
@@ -238,47 +237,45 @@ def locate(
     if not places:
         return [], "no operation was seen by which their values leave the graph"
     directions = anywhere(target.torch, target.parameters, chosen)
-    step, moved = 0.0, None
+    step, moved, free = 0.0, None, None
     for step in (max(steps_for(target.parameters)), *FAR, UTMOST):
-        moved = _change((yield Move(step, directions)), result.base)
+        free = yield Move(step, directions)
+        moved = _change(free, result.base)
         if moved != 0.0:
             break
 
-    def change_by(group: list[int]) -> Generator[Move, Any, float | None]:
-        """How much the losses change by way of these places alone: all others are held."""
-        free = [rs[0].place for n, rs in enumerate(places) if n in group]
-        held = [rs[0].place for rs in places if rs[0].place not in free]
-        return _change((yield Move(step, directions, watch=look.holding(result.kept, held))), result.base)
+    def held_before(number: int) -> Move:
+        """All places before this one are held. What comes by way of one shows only where those behind it are free."""
+        held = [rs[0].place for rs in places[:number]]
+        return Move(step, directions, watch=look.holding(result.kept, held))
 
-    rest = yield from change_by([])
+    told = {0: free, len(places): (yield held_before(len(places)))}
+    rest = _change(told[len(places)], result.base)
     if not moved or rest is None:
         return [], "the places where their values leave the graph could not be held"
     if rest > STAYS * moved:
         return [], "the loss depends on them by another way than by the operations that were seen"
-    found: dict[int, float] = {0: moved} if len(places) == 1 else {}
-    pending = _halves(list(range(len(places))))
-    for forks in itertools.count():
-        if not pending:
-            break
-        if forks >= MOST_FORKS:
+    found: dict[int, float] = {}
+    pending = [(0, len(places))]
+    while pending:
+        first, end = pending.pop(0)
+        effect, middle = _change(told[first], told[end]), (first + end) // 2
+        if effect is None or effect <= CARRIES * moved:
+            continue
+        if middle == first:
+            found[first] = effect
+        elif len(told) >= MOST_FORKS:
             return [], f"their values leave the graph at {len(places)} places, too many to look at one by one"
-        group = pending.pop(0)
-        effect = yield from change_by(group)
-        if effect is not None and effect > CARRIES * moved:
-            pending += _halves(group)
-            found.update({group[0]: effect} if len(group) == 1 else {})
+        else:
+            told[middle] = yield held_before(middle)
+            pending += [(first, middle), (middle, end)]
     strongest = sorted(found, key=lambda n: -found[n])
     return [places[n] for n in strongest], "" if found else "no single place carries what the loss depends on"
 
 
-def _halves(group: list[int]) -> list[list[int]]:
-    middle = len(group) // 2
-    return [group[:middle], group[middle:]] if middle else []
-
-
 def _change(told: Any, base: Any) -> float | None:
-    """How much the losses of a fork differ from those of the first, all together."""
-    if isinstance(told, str) or len(told["calls"]) != len(base["calls"]):
+    """How much the losses of a fork differ from those of another, or of the first, all together."""
+    if isinstance(told, str) or isinstance(base, str) or len(told["calls"]) != len(base["calls"]):
         return None
     return float(sum(abs(c["value"] - b["value"]) for c, b in zip(told["calls"], base["calls"], strict=True)))
 
