@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import constants, terms_of, top_of
+from graphdoc.capture.graph.summands import constants, factor_of, terms_of, top_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
@@ -42,6 +42,11 @@ _REDUCING = (
     *("Amax", "Amin", "Max", "Min", "Mean", "Sum", "Std", "Var", "Norm", "LinalgVectorNorm", "Median", "Aminmax"),
     *("StdMean", "VarMean"),
 )
+_LINEAR = (
+    *("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "Clone", "ToCopy", "T", "Transpose", "View", "UnsafeView"),
+    *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
+)
+_CURVED = ("Softplus", "Log1p", "Expm1", "Xlogy")
 MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
 
@@ -207,16 +212,25 @@ class DeadEnds(Sparse):
 
     def _is_unscored(self, term: Graph, roots: list[Any], number: int, missed: list[Any]) -> bool:
         """Whether this is a draw, and the other terms that reach its parameters weigh nothing, as they would weigh its
-        log-probability: by another number for each element or in each call."""
+        log-probability: by another number for each element or in each call. The weight of a term into which the draw
+        cannot have gone may change."""
         node = term[number].node
         if type(node).__name__ not in DRAWS:
             return False
-        weights = constants(top_of(roots))
+        weights, varied = list[float | None](), constants(top_of(roots))
+        given, held = {n for n, _ in walk.nodes_behind(walk.inputs_of(node))}, list[bool]()
         for other in (walk.walk([t], MOST_NODES) for t in terms_of(roots) if t is not term.nodes[0]):
             alive = _alive(other, {f.number: True for f in other if _is_zero(f.node)})
             if any(other[n].leaf is p for n in alive for p in missed):
-                weights += constants(other.nodes)
-        return None not in weights and self._weights.setdefault(made_at(node), weights) == weights
+                outer = _outer(other)
+                varied += constants(outer)
+                weights += constants(n for n in other.nodes if n not in outer)
+                held.append(_may_hold_more(other, given))
+        if None in weights + varied:
+            return False
+        # A sum of numbers may be a log-probability too, of which each is weighed by what was drawn.
+        weights += [] if held == [False] and _elements(node) > 1 else varied
+        return self._weights.setdefault(made_at(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph, dead: dict[int, Block]) -> None:
         if self._look_for_scales(noted, order, {n for n in dead if type(order.nodes[n]).__name__ in ZERO}):
@@ -341,6 +355,40 @@ def _alive(order: Graph, dead: Mapping[int, Any]) -> set[int]:
         return following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
 
     return set(walk.reached([0], ways))
+
+
+def _is_linear(node: Any) -> bool:
+    """Whether a change of an operand by a constant changes no gradient below."""
+    ways = [n is not None for n, _ in node.next_functions]
+    return _kind(node) in _LINEAR or (_kind(node) in ("Mul", "Div") and ways in ([True, False], [True]))
+
+
+def _outer(order: Graph) -> list[Any]:
+    """The nodes at the top of a term that scale all of it, or sum all of it up."""
+    node, found = order.nodes[0], list[Any]()
+    while len(walk.inputs_of(node)) == 1 and (_is_linear(node) or _kind(node) == "Mul"):
+        found.append(node)
+        (node,) = walk.inputs_of(node)
+    return found
+
+
+def _may_hold_more(order: Graph, given: Collection[Any]) -> bool:
+    """Whether the gradients of a term may depend on more than ``given``, the nodes that it is computed from, and on
+    single numbers that it is scaled by. What is only added to it has no part in its gradients."""
+    above = walk.Above(order)
+    for number, node in enumerate(order.nodes):
+        kind = _kind(node)
+        if node in given:
+            continue
+        numbers = any(n in given and _elements(n) < 2 for n in walk.inputs_of(node))
+        if numbers or kind not in _ELEMENTWISE + _REDUCING + _LINEAR + _CURVED:
+            return True
+        if None in (n for n, _ in node.next_functions):
+            ups = walk.reached([number], above.__getitem__)
+            scaled = kind in ("Mul", "Div") and factor_of(node) is not None
+            if not scaled and not (kind in ("Add", "Sub", "Rsub") and all(_is_linear(order.nodes[n]) for n in ups)):
+                return True
+    return False
 
 
 def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
