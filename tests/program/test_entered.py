@@ -26,8 +26,9 @@ def answer(program: str, function: str = "<module>") -> Entered:
     ("program", "how"),
     [
         (f"g = {CALL}\nloss = net(w - g)\n{END}\n", Entered.AS_TENSOR),
-        (f"g = {CALL}\nloss = net(w) * g.norm().item()\n{END}\n", Entered.SOMEHOW),
+        (f"g = {CALL}\nloss = net(w) * g.norm().item()\n{END}\n", Entered.AS_NUMBER),
         (f"g = {CALL}\nprint(g.shape)\nloss = net(w)\n{END}\n", Entered.UNSEEN),
+        (f"g = {CALL}\nkeep = g.abs() > 0.1\nloss = net(w * keep)\n{END}\n", Entered.AS_NUMBER),
         (f"g = {CALL}\nloss = 0\nfor one in g:\n    loss = loss + one\n{END}\n", Entered.AS_TENSOR),
     ],
 )
