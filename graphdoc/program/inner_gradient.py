@@ -85,7 +85,7 @@ def _reaches_loss(
         flow = _Flow(sources, scope, frame, parts, weights, numbers)
         end = next((e for e in ends if e.in_function_of(frame)), None)
         if end is not None:
-            return flow.read_at(end)
+            return flow.read_on(end.line)
         parts = flow.returned()
         if not any(parts):
             return False
