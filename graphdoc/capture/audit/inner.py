@@ -205,7 +205,7 @@ class Unbent(Watch):
         self._zeros: dict[Any, tuple[Noted, tuple[str, stacks.Stack], set[tuple[str, int]]]] = {}
         """By the place of the call: what it is of, and the nodes of its results, by operation and sequence number."""
         self._bent = set[Any]()
-        """Places of calls that have given something else."""
+        """Places of calls that have given something else, or may."""
         self._signs: dict[Any, Sign] = {}
 
     @property
@@ -226,7 +226,10 @@ class Unbent(Watch):
         if self._straight is not None and mine & self._inputs and any(again for *_, again in behind):
             with self._unseen():  # what bends may do so for other data, or once it is no longer weighed by zero
                 bends = any(not again and not _is_straight(node, mine) for node, _, again in behind)
-            self._second = (noted, self._straight) if not bends else None
+            if bends:
+                self._bent.add(site_of(stacks.stack_of_seen(noted[3])))
+            else:
+                self._second = noted, self._straight
         self._inputs |= mine
 
     def gave(self, results: Any) -> None:
