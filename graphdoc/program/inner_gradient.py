@@ -25,6 +25,7 @@ from graphdoc.source.scopes import run_over
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
 _NUMBERS |= {"sign", "sgn", "round", "floor", "ceil", "trunc", "argmax", "argmin", "argsort"}
+_NUMBERS |= {"gt", "ge", "lt", "le", "eq", "ne", "bool", "long", "int"}
 """What gives a number, or has a derivative of zero."""
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
 _ATTRIBUTES = frozenset({"data", "shape", "dtype", "device", "ndim"})
@@ -193,6 +194,8 @@ class _Flow:
             case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS and not self.numbers:
                 return (tensor,) if name == "cpu" else ()
             case ast.Call(func=ast.Name(id=name)) if name in _PLAIN and not self.numbers:
+                return ()
+            case ast.Compare() if not self.numbers:
                 return ()
             case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right) if not self.weights:
                 # A norm that scales something computed from the parameters is looked at, not differentiated.

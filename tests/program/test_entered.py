@@ -28,6 +28,7 @@ def answer(program: str, function: str = "<module>") -> Entered:
         (f"g = {CALL}\nloss = net(w - g)\n{END}\n", Entered.AS_TENSOR),
         (f"g = {CALL}\nloss = net(w) * g.norm().item()\n{END}\n", Entered.AS_NUMBER),
         (f"g = {CALL}\nprint(g.shape)\nloss = net(w)\n{END}\n", Entered.UNSEEN),
+        (f"g = {CALL}\nkeep = g.abs() > 0.1\nloss = net(w * keep)\n{END}\n", Entered.AS_NUMBER),
         (f"g = {CALL}\nloss = 0\nfor one in g:\n    loss = loss + one\n{END}\n", Entered.AS_TENSOR),
     ],
 )

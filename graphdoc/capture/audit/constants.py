@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,7 +45,7 @@ _ALONE |= {"SelectBackward0", "UnbindBackward0", "IndexBackward0", "CloneBackwar
 _ALONE |= {"SqueezeBackward0", "SqueezeBackward1", "SqueezeBackward2", "UnsqueezeBackward0", "ViewBackward0"}
 _ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "NegBackward0", "CatBackward0"}
 _ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
-_ALONE |= {"SplitBackward0", "IndexSelectBackward0"}
+_ALONE |= {"SplitBackward0", "IndexSelectBackward0", "RsubBackward1"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
 LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
 _SCALES = {"MulBackward0", "DivBackward0"}
@@ -223,16 +224,16 @@ def _is_entry(node: Any, is_all: Callable[[Any], bool] = _is_softmax) -> bool:
 
 
 def _takes_one(node: Any, dim: int, passed: list[Any]) -> bool:
-    """Whether a node leaves one entry of this dimension, counted from the end, which these on the way have kept."""
+    """Whether a node leaves one entry of this dimension, counted from the end, which these on the way have kept: one
+    of each row, or of the only row."""
     for n in passed:
         if len({(walk.output_shape(m) or ())[dim:] for m in (n, *walk.inputs_of(n))}) != 1:
             return False
     if type(node).__name__ == "MulBackward0":
         factors = (f for name in ("self", "other") if (f := saved_numbers(node, name)) is not None)
         return any(f.dim() >= -dim and f.shape[dim] > 1 and bool(((f != 0).sum(dim) <= 1).all()) for f in factors)
-    (given,) = walk.inputs_of(node)
-    shape, before = walk.output_shape(node) or (), walk.output_shape(given) or ()
-    return _from_the_end(node._saved_dim, given) == dim and (len(shape) < len(before) or shape[dim] == 1)
+    (given,) = walk.inputs_of(node)  # of many rows it takes the same class of each, which nobody has drawn
+    return _from_the_end(node._saved_dim, given) == dim and prod(walk.output_shape(node) or ()) == 1
 
 
 def _from_the_end(dim: int, node: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import inf, lgamma
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 
 if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.journal import Noted
 
 
@@ -24,6 +26,8 @@ MOST_GOALS = 12
 """Backward calls that are looked at for one."""
 MOST_UNSURE = 80
 """The same where a goal may be a label: at first a network is sure of none."""
+SELDOM = 9.0
+"""The logarithm of how seldom chance would choose such rows."""
 HIGHEST = 12
 """Operations between a product and the choice of its rows."""
 
@@ -31,6 +35,9 @@ _ENTROPIES = {"BinaryCrossEntropyWithLogitsBackward0", "BinaryCrossEntropyBackwa
 _SOFTMAX = {"SoftmaxBackward0", "LogSoftmaxBackward0"}
 _SCALED = LINEAR | {"DivBackward0", "MulBackward0", "PowBackward0", "ExpBackward0"}
 """What sharpens probabilities, and brings their sum back to one."""
+_BOUNDS = (_SCALED - {"PowBackward0"}) | {"TanhBackward0", "HardsigmoidBackward0", "ClampBackward0", "ClampBackward1"}
+_CHANCES = _SOFTMAX | {"SigmoidBackward0", "AddmmBackward0", "MmBackward0", "ConvolutionBackward0"}
+"""What gives a probability, or by such bounds the number that one is made of."""
 
 
 class _Goal(NamedTuple):
@@ -45,11 +52,17 @@ class _Goal(NamedTuple):
 
 class Goals(Watch):
     """``goal-trained``: ``stack`` is where the goal of a loss was made, ``other`` that loss, ``parameters`` those that
-    both of its sides lead to, and ``facts["chosen"]`` tells whether the goal's own confidence chooses the rows that
-    count. ``facts["operand"]`` is the place of the goal in that call or product, ``facts["apart"]`` tells whether it is
-    used as a goal or a weight alone, so that a graph is wanted of it nowhere."""
+    both of its sides lead to. The goal is computed from another term of the loss, so it tells how good a prediction is;
+    or, with ``facts["chosen"]``, it is the same network's, of another input, and its own confidence chooses the rows
+    that count. ``facts["operand"]`` is the place of the goal in that call or product, ``facts["apart"]`` tells whether
+    it is used as a goal or a weight alone, so that a graph is wanted of it nowhere."""
 
     _unsure = False
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._seldom: dict[Any, float] = {}
+        """By the place of a label: the logarithm of how seldom rows that do not depend on it are its surest."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         if self._found or not self._may_look(MOST_UNSURE if self._unsure else MOST_GOALS):
@@ -64,15 +77,20 @@ class Goals(Watch):
             found = [(g, mine) for g in goals if (mine := self._shared(g, predicted))]
             above = _above(nodes) if found else {}
             self._unsure = any(not _is_entropy(g.loss) for g, _ in found)
-            found = [(g, mine) for g, mine in found if _is_entropy(g.loss) or _is_chosen(g, above)]
+            terms = _terms(tensor_roots(outputs)) if found else set()
+            found = [(g, m) for g, m in found if not _is_entropy(g.loss) or _rates(g, m, terms)]
+            chosen = {g: _chosen(g, above) for g, _ in found if not _is_entropy(g.loss)}
         for goal, mine in found:
             stack, loss = stacks.stack_of(goal.goal), stacks.stack_of(goal.loss)
-            if stack is not None and loss is not None and self._often(site_of(stack), OFTEN):
-                users = {type(n).__name__ for n in above[goal.goal] if n is not goal.loss}
+            if stack is None or loss is None or not chosen.get(goal, 1.0):
+                continue
+            at = site_of(stack)
+            self._seldom[at] = self._seldom.get(at, 0.0) + chosen.get(goal, SELDOM)
+            if self._often(at, OFTEN) and self._seldom[at] >= SELDOM:
                 sign = self._sign("goal-trained", stack, loss, mine, event=noted[0], count=OFTEN)
                 sign.facts = {
                     "operand": goal.operand,
-                    "apart": users <= {"MulBackward0", "XlogyBackward0"},
+                    "apart": _is_apart([goal.goal], goal.loss, above),
                     "chosen": not _is_entropy(goal.loss),
                     "backward": self._line(noted),
                 }
@@ -81,12 +99,13 @@ class Goals(Watch):
 
     def _shared(self, goal: _Goal, predicted: set[Any]) -> set[int]:
         """The ids of the parameters that both sides lead to; none where the goal is to learn by a loss of its own as
-        well, or one side is computed from the other."""
+        well, or one side is computed from the other, or a label is another network's."""
         inside, before = ({n for n, _ in walk.nodes_behind([side])} for side in (goal.goal, goal.predicted))
         if inside & predicted or goal.goal in before:
             return set()
-        both = (leaves_behind([goal.goal]) or {}).keys() & (leaves_behind([goal.predicted]) or {}).keys()
-        return both & self._audit.journal.held()
+        held = self._audit.journal.held()
+        one, other = ((leaves_behind([n]) or {}).keys() & held for n in (goal.goal, goal.predicted))
+        return one & other if one == other or _is_entropy(goal.loss) else set()
 
 
 def _is_entropy(node: Any) -> bool:
@@ -117,19 +136,47 @@ def _above(nodes: list[Any]) -> dict[Any, list[Any]]:
     return found
 
 
-def _is_chosen(goal: _Goal, above: dict[Any, list[Any]]) -> bool:
-    """Whether the goal is one distribution, and the rows of the loss that count are those in which it is surest."""
+def _terms(roots: list[Any]) -> set[Any]:
+    """What a loss is a weighted sum of, on the way to each as well; no parameter."""
+    found: list[Any] = []
+    found += ends_of(roots, LINEAR, passed=found)
+    return {n for n in found if walk.inputs_of(n)}
+
+
+def _rates(goal: _Goal, mine: set[int], terms: set[Any]) -> bool:
+    """Whether the goal depends on these parameters by other terms of the loss alone. A probability is no such term:
+    what keeps it small does not tell how good it is."""
+    start = [goal.goal]
+    while (made := ends_of(start, _BOUNDS)) and all(type(n).__name__ in _CHANCES for n in made):
+        start = [n for one in made for n in walk.inputs_of(one)]
+    start = [n for n in start if n not in terms]
+    rest = list(walk.reached(start, lambda n: [i for i in walk.inputs_of(n) if i not in terms], walk.DEEP))
+    return len(rest) < walk.DEEP and not any(id(getattr(n, "variable", None)) in mine for n in rest)
+
+
+def _is_apart(nodes: list[Any], loss: Any, above: dict[Any, list[Any]]) -> bool:
+    """Whether these are used as a goal or a weight alone."""
+    users = {n for node in nodes for n in above[node]} - {loss, *nodes}
+    return {type(n).__name__ for n in users} <= {"MulBackward0", "XlogyBackward0"}
+
+
+def _chosen(goal: _Goal, above: dict[Any, list[Any]]) -> float:
+    """How seldom by chance the rows of the loss that count are those in which the goal, one distribution that is used
+    as a goal alone, is surest: the logarithm; 0 where none are chosen, less than any number where others count."""
     passed: list[Any] = []
     made = ends_of([goal.goal], _SCALED, passed=passed)
     if len(made) != 1 or type(made[0]).__name__ not in _SOFTMAX:
-        return False
+        return 0.0
+    before = [*passed, *made]
+    before += ends_of(walk.inputs_of(made[0]), set(), passed=before)
     chances = saved_numbers(made[0], "result")
-    if chances is None:
-        return False
+    if chances is None or not _is_apart(before, goal.loss, above):
+        return 0.0
     dim = int(made[0]._saved_dim)
     surest = chances.amax(dim - (1 << 64) if dim >> 63 else dim).reshape(-1)
     passed += walk.reached([goal.loss], lambda n: above[n], HIGHEST)
-    return any(_separates(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
+    every = (_seldom(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
+    return max((one for one in every if one), default=0.0)
 
 
 def _kept_rows(node: Any, like: Any) -> Any:
@@ -151,7 +198,12 @@ def _kept_rows(node: Any, like: Any) -> Any:
     return kept.reshape(-1) if kept is not None and kept.numel() == like.numel() else None
 
 
-def _separates(kept: Any, surest: Any) -> bool:
-    """Whether a choice of rows leaves some out, and each of them is less sure than all that it keeps."""
+def _seldom(kept: Any, surest: Any) -> float:
+    """The same of one choice of rows. Rows that are alike, as the padded ones, tell nothing."""
     inside, outside = surest[kept], surest[~kept]
-    return bool(inside.numel() and outside.numel() and inside.min() > outside.max())
+    if not inside.numel() or outside.numel() < 2 or bool((outside == outside[0]).all()):
+        return 0.0
+    if bool(inside.min() <= outside.max()):
+        return -inf
+    every, some, others = (lgamma(n + 1) for n in (kept.numel(), inside.numel(), outside.numel()))
+    return every - some - others

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
-from graphdoc.capture.graph.walk import DEEP, nodes_behind, op_of
+from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, op_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
@@ -200,6 +201,7 @@ MOST_RECORDED = 48
 STRAIGHT = {"ReluBackward0", "LeakyReluBackward0", "HardtanhBackward0", "ThresholdBackward0", "PreluKernelBackward0"}
 STRAIGHT |= {"AbsBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
 STRAIGHT |= {"MaximumBackward0", "MinimumBackward0", "RreluWithNoiseBackward0", "HardsigmoidBackward0"}
+_PRODUCTS = {"MulBackward0", "DivBackward0", "AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward0"}
 
 
 class Unbent(Watch):
@@ -217,7 +219,7 @@ class Unbent(Watch):
         self._zeros: dict[Any, tuple[Noted, tuple[str, stacks.Stack], set[tuple[str, int]]]] = {}
         """By the place of the call: what it is of, and the nodes of its results, by operation and sequence number."""
         self._bent = set[Any]()
-        """Places of calls that have given something else."""
+        """Places of calls that have given something else, or may."""
         self._signs: dict[Any, Sign] = {}
 
     @property
@@ -236,7 +238,12 @@ class Unbent(Watch):
         straight = ((op_of(n), kept) for n, kept, again in behind if not again and op_of(n) in STRAIGHT)
         self._straight = next(straight, self._straight)
         if self._straight is not None and mine & self._inputs and any(again for *_, again in behind):
-            self._second = noted, self._straight
+            with self._unseen():  # what bends may do so for other data, or once it is no longer weighed by zero
+                bends = any(not again and not _is_straight(node, mine) for node, _, again in behind)
+            if bends:
+                self._bent.add(site_of(stacks.stack_of_seen(noted[3])))
+            else:
+                self._second = noted, self._straight
         self._inputs |= mine
 
     def gave(self, results: Any) -> None:
@@ -268,3 +275,19 @@ class Unbent(Watch):
 
     def signs(self) -> list[Sign]:
         return [sign for place, sign in self._signs.items() if place not in self._bent]
+
+
+def _is_straight(node: Any, mine: set[int]) -> bool:
+    """Whether an operation bends nowhere but in single points, as a function of these leaves."""
+    op = op_of(node)
+    if op in _PRODUCTS:  # with a number or a parameter; a quotient by it
+        others = [n for n in inputs_of(node) if not _is_weight(n, mine)]
+        return len(others) <= 1 and not (op == "DivBackward0" and node.next_functions[1][0] in others)
+    return op in STRAIGHT | LINEAR or hasattr(node, "variable")
+
+
+def _is_weight(node: Any, mine: set[int]) -> bool:
+    """Whether a node gives a view of a leaf that is none of these."""
+    while op_of(node) in VIEWS:
+        (node,) = inputs_of(node)
+    return hasattr(node, "variable") and id(node.variable) not in mine

@@ -281,9 +281,10 @@ class TermWatch(CutWatch):
         return any(s is not None and stacks.made_in_backward(s, self._witness.calls.code) for s in kept)
 
     def _is_earlier(self, cut: Record) -> bool:
-        """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
+        """Whether a backward call has run since the cut, or through what was cut before that: what is kept from an
+        earlier pass is meant as a number."""
         last = self._witness.journal.latest("backward")
-        return last is not None and last.index >= cut.event
+        return (last is not None and last.index >= cut.event) or self._left.get(id(cut)) in self._through
 
     def _note_detached(self, value: Any, result: Any) -> None:
         if value.grad_fn is None or not self._torch.is_grad_enabled():

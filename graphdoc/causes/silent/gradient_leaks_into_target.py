@@ -44,7 +44,8 @@ is computed from the policy, `q - (policy.probs * q_all).sum(1)`, the policy lea
 
 So is a goal that the network predicts by itself: the overlap of a predicted box with the true one as what its score is
 to reach (`F.binary_cross_entropy_with_logits(score, overlap)`), or a prediction that counts as a label where it is sure
-enough. With its graph, it moves towards the other side as well.
+enough. With its graph, it moves towards the other side as well. Where the goal is another head's probability, as in a
+divergence between two of them, both sides may be meant to learn, and nothing is told.
 
 Or `detach()` is called, and its result is dropped. `goal.detach()` alone, on a line of its own, changes nothing: it
 returns a new tensor. Write `goal = goal.detach()`.""",
@@ -135,8 +136,12 @@ def _predicted(program: Program, sign: Sign) -> Finding | None:
             *(spans.span("consumed", Frame(**f), "adds up both gradients") for f in sign.facts["backward"]),
         ),
         remedies=tuple(together(edits, f"detach `{code}`", "unsafe", note)) if edits else (),
-        because=f"in {sign.count} of {sign.count} losses both the prediction and its goal lead to {whose}, and no loss "
-        "has that goal as its prediction",
+        because=f"in {sign.count} of {sign.count} losses both the prediction and its goal lead to {whose}, and "
+        + (
+            "nothing else is computed from the goal"
+            if sign.facts["chosen"]
+            else "the goal rates another term of the loss"
+        ),
     )
 
 
