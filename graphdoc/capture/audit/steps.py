@@ -311,7 +311,8 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            new = in_their_place(audit.torch, mine) if noted is not None else {}
+            given = noted is not None and any(audit.journal.was_given(id(p)) for p in mine)
+            new = in_their_place(audit.torch, mine) if given else {}
         twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
         if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
