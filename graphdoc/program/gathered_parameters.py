@@ -376,7 +376,7 @@ def may_give(value: ast.expr, names: list[str], others: list[str]) -> bool:
     where the module, or what is around it, has ``others`` by the name that it has in the source, and none of these."""
     over = value.generators[0].iter if isinstance(value, ast.GeneratorExp) else value
     parts = [n.split(".") for n in names]
-    around = bindings.dotted(receiver_of(over)).split(".") if isinstance(over, ast.Call) else []
+    around = bindings.names_in(receiver_of(over)) if isinstance(over, ast.Call) else []
     if any(w in n.split(".") for w in around for n in others if not any(w in p for p in parts)):
         return False
     own = {".".join(p[i:]) for p in parts for i in range(len(p))}
