@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -167,27 +167,34 @@ def unfreezing(sources: SourceTexts, to: bool = True) -> list[Frame]:
     return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is to]
 
 
-def unfrozen_at_a_count(sources: SourceTexts) -> tuple[Frame, Frame] | None:
-    """The one condition, that something which counts has certain values, on which the program switches
-    ``requires_grad`` on, and the statement; None for none or several."""
+def unfrozen_at_a_count(sources: SourceTexts, numbers: Mapping[str, int]) -> tuple[Frame, Frame] | None:
+    """The one condition, that something which counts has certain values, which it is above by these numbers of the
+    run, on which the program switches ``requires_grad`` on, and the statement; None for none or several."""
     found = [
         (bindings.frame_of(sources, at.file, test), at)
         for at in unfreezing(sources)
         for test, wanted in conditions_on(sources, at)
-        if any(_is_one_value(sources, n, wanted) for n in each(test, ast.Compare))
+        if any(_is_over(sources, n, wanted, numbers) for n in each(test, ast.Compare))
     ]
     return paths.only(found)
 
 
-def _is_one_value(sources: SourceTexts, node: ast.Compare, wanted: bool) -> bool:
-    """``epoch == start`` or ``epoch in starts``, or the opposite where that is not to hold, of what loops or additions
-    count up."""
+def _is_over(sources: SourceTexts, node: ast.Compare, wanted: bool, numbers: Mapping[str, int]) -> bool:
+    """``epoch == start`` or ``epoch in (3, start)``, or the opposite where that is not to hold, of what loops or
+    additions have counted further up."""
     if not isinstance(node.ops[0], ast.Eq | ast.In if wanted else ast.NotEq | ast.NotIn):
         return False
     counts = bindings.everywhere(sources, ast.For, ast.AugAssign)
     counted = {paths.last_word(t) for _, n in counts for t in paths.targets_of(n)} - {""}
-    sides = [node.left, *(node.comparators if isinstance(node.ops[0], ast.Eq | ast.NotEq) else ())]
-    return any(paths.last_word(side) in counted for side in sides)
+    first, second = node.left, node.comparators[0]
+    if paths.last_word(first) not in counted and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        first, second = second, first
+    now, *values = (
+        n.value if isinstance(n, ast.Constant) else numbers.get(bindings.text_of(n))
+        for n in (first, *(paths.elements(second) or [second]))
+    )
+    passed = isinstance(now, int) and all(isinstance(v, int) and v < now for v in values)
+    return passed and paths.last_word(first) in counted
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:

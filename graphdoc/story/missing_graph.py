@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.source.paths import is_attribute, is_read
+from graphdoc.source.paths import is_attribute, is_constant, is_read
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -358,8 +358,9 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
 
 def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
     """The same where the optimizer's state says that they had been unfrozen before it was saved; None where the
-    program does not do so at one value of a count: to go on with less may be meant."""
-    found = learning.unfrozen_at_a_count(program.sources) if "before" in sign.facts else None
+    program does not do so at one value of a count that this run has passed: to go on with less may be meant."""
+    numbers = sign.facts.get("numbers", {})
+    found = learning.unfrozen_at_a_count(program.sources, numbers) if "before" in sign.facts else None
     if found is None:
         return None
     condition, unfreezes = found
@@ -426,8 +427,8 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
     for file, node in bindings.everywhere(program.sources):
-        if is_attribute(node, name) and is_read(node):
-            return None
+        if (is_attribute(node, name) and is_read(node)) or is_constant(node, name):
+            return None  # by its name in a text: ``getattr(p, name)``
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not is_attribute(target, name):
             continue
