@@ -209,11 +209,10 @@ def spent(program: Program, sign: Sign) -> Finding | None:
     others = len({f["file"] for f in begun} - {at.file for at, _ in own})
     fitting = [(at, value) for _, at, value in known if (at, value) in own or (others and is_method_call(value))]
     rest = [p.name for p in program.parameters if not p.buffer and p.name not in loose]
-    if fitting and not any(may_give(value, loose, rest) for _, value in fitting):
+    if not any(may_give(value, loose, rest) for _, value in fitting):
         return None
     whose = folded(loose, beside=(p.name for p in program.parameters if p.owners))
     name = optimizer_of(program.optimizers, sign)
-    places = [at for at, _ in fitting] or list(optimizer.stack[-1:] if optimizer is not None else ())
     edits = [edit_at("rewrite", at, pairs=LIST) for at, _ in fitting]
     count, groups = len(begun), sign.facts["groups"]
     return Finding(
@@ -221,7 +220,7 @@ def spent(program: Program, sign: Sign) -> Finding | None:
         f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up",
         _WHY,
         (
-            *(span("cause", at, "can be gone through only once") for at in places[:3]),
+            *(span("cause", at, "can be gone through only once") for at, _ in fitting[:3]),
             *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
         ),
         remedies=tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}")),

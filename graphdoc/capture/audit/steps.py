@@ -184,7 +184,7 @@ class Unstepped(Watch):
 _PATH = rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)"
 _REMAINDER = re.compile(rb"%\s*" + _PATH)
 """What a remainder is taken by: ``every`` of ``i % every``, ``args.every``, ``config["every"]``."""
-COMPARED = re.compile(_PATH + rb"\s*(?:[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
+COMPARED = re.compile(_PATH + rb"\s*(?=[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
 """What is asked for single values: ``epoch`` and ``start`` of ``epoch == start``."""
 
 
