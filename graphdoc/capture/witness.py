@@ -365,10 +365,10 @@ class Witness:
         except Exception as e:
             self.trouble(e)
 
-    def _copied(self, module: Any, state: Any, *_: Any) -> None:
+    def _copied(self, _module: Any, state: Any, *_: Any) -> None:
         """A deep copy, or what was read from a file, is given its parameters without registering them."""
-        for name, parameter in ((state.get("_parameters") if type(state) is dict else None) or {}).items():
-            self._born(module, name, parameter)
+        mine = state.get("_parameters") if type(state) is dict else None
+        self.journal.given([p for p in (mine or {}).values() if p is not None])
 
     def _clearing(self, optimizer: Any, *_: Any) -> None:
         with self.modes.left():

@@ -366,6 +366,8 @@ class Unheld(Watch):
             audit.snapshot()
             given = audit.journal.was_given
             gone = [p for p in parameters_of(optimizer) if id(p) not in owners and given(id(p))]
+            if gone and any(self._are_behind(seen, gone, parameters_of(o)) for s, o in live if s is not seen):
+                continue  # what has taken their place is trained by an optimizer of its own
             rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
             in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
             if not in_place and rest & self._together:  # networks of one loss that no module holds together
@@ -383,6 +385,11 @@ class Unheld(Watch):
                 self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
             return True
         return False
+
+    def _are_behind(self, seen: Seen, gone: list[Any], others: list[Any]) -> bool:
+        """Whether others of like shapes were made behind this optimizer."""
+        born = all(self._audit.journal.born_behind(id(p), seen.ref()) is not None for p in others)
+        return born and are_twins(gone, others)
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]

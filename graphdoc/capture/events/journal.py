@@ -351,12 +351,18 @@ class Journal:
         ref, _, spent = self._begun.get(id(optimizer), (None, None, None))
         return spent if spent is not None and ref is not None and ref() is optimizer else {}
 
-    def born(self, parameter: Any, stack: Callable[[], stacks.Stack]) -> None:
-        """A module is given this parameter, or is copied with it: where, and behind which optimizers, is kept."""
+    def given(self, parameters: list[Any]) -> None:
+        """A module has these parameters."""
         if len(self._given) < MOST_GIVEN:
+            self.living.note(parameters)
+            self._given.update(map(id, parameters))
+
+    def born(self, parameter: Any, stack: Callable[[], stacks.Stack]) -> None:
+        """A module is given this new parameter: where, and behind which optimizers, is kept."""
+        self.given([parameter])
+        if self._begun and len(self._born) < MOST_BORN:
             self.living.note([parameter])
-            self._given.add(id(parameter))
-            if self._begun and len(self._born) < MOST_BORN and id(parameter) not in self._born:
+            if id(parameter) not in self._born:
                 self._born[id(parameter)] = frozenset(self._begun), stack()
 
     def was_given(self, ident: int) -> bool:
