@@ -493,6 +493,28 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
     """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
+    return any(map(_lists_parameters, _run_over(sources, file, owner)))
+
+
+def meant_by(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
+    """The last words of what this name may stand for: itself, what the calls of its function give it, the elements of
+    what a loop runs over; ``self`` for each module inside of one."""
+    found, at = {paths.last_word(paths.without_subscripts(owner))}, bindings.frame_of(sources, file, owner)
+    function = bindings.function_at(sources, at)
+    if isinstance(owner, ast.Name) and function is not None and owner.id in parameters(function):
+        calls = bindings.calls_named(sources, function.name)
+        found |= {paths.last_word(bindings.given_as(sources, at, call, owner.id)) for call in calls}
+    for over in _run_over(sources, file, owner):
+        found |= {paths.last_word(e) for e in paths.elements(over)}
+        found |= {"self"} if is_method_call(over, *_OF_MODULES) else set()
+    return found - {""}
+
+
+_OF_MODULES = ("children", "modules", "named_children", "named_modules")
+
+
+def _run_over(sources: SourceTexts, file: str, owner: ast.expr) -> list[ast.expr]:
+    """What the loop, comprehension or filter runs over of which this is the variable, and what that was bound to."""
     for around in Source(file, sources[file]).node_ancestors(owner):
         match around:
             case ast.For():
@@ -506,8 +528,8 @@ def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bo
         for target, iterated in run:
             if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
                 at = bindings.frame_of(sources, file, owner)
-                return any(map(_lists_parameters, [iterated, *(b.value for b in behind(sources, [at], iterated))]))
-    return False
+                return [iterated, *(b.value for b in behind(sources, [at], iterated))]
+    return []
 
 
 def _lists_parameters(node: ast.expr) -> bool:

@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.source.paths import is_attribute, is_constant, is_read
+from graphdoc.source.paths import called, is_attribute, is_constant, is_read
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -255,12 +255,14 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """
     sources, names, value = program.sources, list(sign.facts["names"]), bool(sign.facts["value"])
     flags = [
-        n
+        (file, n)
         for file, n in bindings.everywhere(sources, ast.Attribute)
         if n.attr == FLAG and not learning.runs_over_parameters(sources, file, n.value)
     ]
-    set_on = {id(n): n.value for n in flags if not is_read(n)}
-    read = {_last(n.value) for n in flags if is_read(n)}
+    set_on = {id(n): n.value for _, n in flags if not is_read(n)}
+    asked = [(file, n.value) for file, n in flags if is_read(n)]
+    asked += [(file, n.args[0]) for file, n in bindings.everywhere(sources, ast.Call) if _asks_by_text(n)]
+    read = {name for file, owner in asked for name in learning.meant_by(sources, file, owner)}
     found = [
         (file, n, set_on[id(n.targets[0])])
         for file, n in bindings.everywhere(sources, ast.Assign)
@@ -291,6 +293,11 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
         because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
     )
+
+
+def _asks_by_text(node: ast.Call) -> bool:
+    """``getattr(module, "requires_grad")``."""
+    return called(node) in ("getattr", "hasattr") and len(node.args) > 1 and is_constant(node.args[1], FLAG)
 
 
 _EACH_TRAIN = (

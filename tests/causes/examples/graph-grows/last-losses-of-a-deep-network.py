@@ -12,4 +12,4 @@ for i in range(105):
     loss.backward()
     optimizer.step()
     if i % 20 == 0:
-        print(sum(float(one) for one in last) / len(last))
+        print(torch.stack(last).mean().item())
