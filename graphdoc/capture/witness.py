@@ -276,6 +276,7 @@ class Witness:
         self.watch(module, "zero_grad", "zero_grad calls of modules", before=self._emptying)
         self.watch(module, "load_state_dict", "load_state_dict calls", before=self._loading)
         self.watch(module, "state_dict", "state_dict calls", before=self._is_whole, gave=self._gave_state)
+        self.watch(module, "__setstate__", "copies of modules", before=self._copied)
         self.watch(kind, "add_param_group", "groups that optimizers are given", before=self._collected)
         self.undoing.append(torch.nn.modules.module.register_module_parameter_registration_hook(self._born).remove)
         if not told_of_end:
@@ -363,6 +364,11 @@ class Witness:
                 self.journal.born(parameter, lambda: stacks.stack_here(4))
         except Exception as e:
             self.trouble(e)
+
+    def _copied(self, _module: Any, state: Any, *_: Any) -> None:
+        """A deep copy, or what was read from a file, is given its parameters without registering them."""
+        mine = state.get("_parameters") if type(state) is dict else None
+        self.journal.given([p for p in (mine or {}).values() if p is not None])
 
     def _clearing(self, optimizer: Any, *_: Any) -> None:
         with self.modes.left():

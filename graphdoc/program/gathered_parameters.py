@@ -335,6 +335,8 @@ def one_shot(
     known = [m for m in names if m and _learning(parameters, m)]
     # A module of another name here than where the run has found it: none of what it found is frozen.
     whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
+    # What lies around it has parameters, by the name that it has here, and none in it.
+    whole = whole and not _learning(parameters, module.rpartition(".")[0])
     if not module or not (whole or any(_kept(value, own) for m in known for own in _learning(parameters, m))):
         return None
     part = isinstance(value, ast.GeneratorExp) and not all(asks_for_gradient(c) for c in value.generators[0].ifs)
@@ -369,9 +371,14 @@ def _kept(value: ast.expr, own: str) -> bool:
     return not isinstance(value, ast.GeneratorExp) or all(answer is True for answer in _answers(value, own))
 
 
-def may_give(value: ast.expr, names: list[str]) -> bool:
-    """Whether this iterator may give any of these parameters, which its module calls by a part of their names."""
+def may_give(value: ast.expr, names: list[str], others: list[str]) -> bool:
+    """Whether this iterator may give any of these parameters, which its module calls by a part of their names. Not
+    where the module, or what is around it, has ``others`` by the name that it has in the source, and none of these."""
+    over = value.generators[0].iter if isinstance(value, ast.GeneratorExp) else value
     parts = [n.split(".") for n in names]
+    around = bindings.names_in(receiver_of(over)) if isinstance(over, ast.Call) else []
+    if any(w in n.split(".") for w in around for n in others if not any(w in p for p in parts)):
+        return False
     own = {".".join(p[i:]) for p in parts for i in range(len(p))}
     return not isinstance(value, ast.GeneratorExp) or any(False not in _answers(value, name) for name in own)
 

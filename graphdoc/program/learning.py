@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -167,27 +167,34 @@ def unfreezing(sources: SourceTexts, to: bool = True) -> list[Frame]:
     return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is to]
 
 
-def unfrozen_at_a_count(sources: SourceTexts) -> tuple[Frame, Frame] | None:
-    """The one condition, that something which counts has certain values, on which the program switches
-    ``requires_grad`` on, and the statement; None for none or several."""
+def unfrozen_at_a_count(sources: SourceTexts, numbers: Mapping[str, int]) -> tuple[Frame, Frame] | None:
+    """The one condition, that something which counts has certain values, which it is above by these numbers of the
+    run, on which the program switches ``requires_grad`` on, and the statement; None for none or several."""
     found = [
         (bindings.frame_of(sources, at.file, test), at)
         for at in unfreezing(sources)
         for test, wanted in conditions_on(sources, at)
-        if any(_is_one_value(sources, n, wanted) for n in each(test, ast.Compare))
+        if any(_is_over(sources, n, wanted, numbers) for n in each(test, ast.Compare))
     ]
     return paths.only(found)
 
 
-def _is_one_value(sources: SourceTexts, node: ast.Compare, wanted: bool) -> bool:
-    """``epoch == start`` or ``epoch in starts``, or the opposite where that is not to hold, of what loops or additions
-    count up."""
+def _is_over(sources: SourceTexts, node: ast.Compare, wanted: bool, numbers: Mapping[str, int]) -> bool:
+    """``epoch == start`` or ``epoch in (3, start)``, or the opposite where that is not to hold, of what loops or
+    additions have counted further up."""
     if not isinstance(node.ops[0], ast.Eq | ast.In if wanted else ast.NotEq | ast.NotIn):
         return False
     counts = bindings.everywhere(sources, ast.For, ast.AugAssign)
     counted = {paths.last_word(t) for _, n in counts for t in paths.targets_of(n)} - {""}
-    sides = [node.left, *(node.comparators if isinstance(node.ops[0], ast.Eq | ast.NotEq) else ())]
-    return any(paths.last_word(side) in counted for side in sides)
+    first, second = node.left, node.comparators[0]
+    if paths.last_word(first) not in counted and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        first, second = second, first
+    now, *values = (
+        n.value if isinstance(n, ast.Constant) else numbers.get(bindings.text_of(n))
+        for n in (first, *(paths.elements(second) or [second]))
+    )
+    passed = isinstance(now, int) and all(isinstance(v, int) and v < now for v in values)
+    return passed and paths.last_word(first) in counted
 
 
 def flag_set(node: ast.AST) -> tuple[str, bool | None]:
@@ -486,6 +493,28 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
     """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
+    return any(map(_lists_parameters, _run_over(sources, file, owner)))
+
+
+def meant_by(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
+    """The last words of what this name may stand for: itself, what the calls of its function give it, the elements of
+    what a loop runs over; ``self`` for each module inside of one."""
+    found, at = {paths.last_word(paths.without_subscripts(owner))}, bindings.frame_of(sources, file, owner)
+    function = bindings.function_at(sources, at)
+    if isinstance(owner, ast.Name) and function is not None and owner.id in parameters(function):
+        calls = bindings.calls_named(sources, function.name)
+        found |= {paths.last_word(bindings.given_as(sources, at, call, owner.id)) for call in calls}
+    for over in _run_over(sources, file, owner):
+        found |= {paths.last_word(e) for e in paths.elements(over)}
+        found |= {"self"} if is_method_call(over, *_OF_MODULES) else set()
+    return found - {""}
+
+
+_OF_MODULES = ("children", "modules", "named_children", "named_modules")
+
+
+def _run_over(sources: SourceTexts, file: str, owner: ast.expr) -> list[ast.expr]:
+    """What the loop, comprehension or filter runs over of which this is the variable, and what that was bound to."""
     for around in Source(file, sources[file]).node_ancestors(owner):
         match around:
             case ast.For():
@@ -499,8 +528,8 @@ def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bo
         for target, iterated in run:
             if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
                 at = bindings.frame_of(sources, file, owner)
-                return any(map(_lists_parameters, [iterated, *(b.value for b in behind(sources, [at], iterated))]))
-    return False
+                return [iterated, *(b.value for b in behind(sources, [at], iterated))]
+    return []
 
 
 def _lists_parameters(node: ast.expr) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import loops_around
-from graphdoc.source.module import Function
-from graphdoc.source.paths import blocks_of, covers, is_constant, only
+from graphdoc.source.module import Function, has
+from graphdoc.source.paths import blocks_of, covers, is_constant, only, targets_of
+from graphdoc.source.scopes import bound_names, parameters
 
 MOST_LEVELS = 3
 """Functions that are followed to their caller."""
@@ -37,18 +38,21 @@ def never_met(
     are others.
     """
     found: list[NeverMet] = []
+    step = at
     for _ in range(MOST_LEVELS):
         function = bindings.function_at(sources, at)
         inside = [f for f in stack if f.user and f.file == at.file and bindings.function_at(sources, f) is function]
         tests = conditions_on(sources, at, inside[-1] if inside else None)
-        judged = [_of_remainder(t, wanted, numbers, rounds) for t, wanted in tests]
-        if None in judged or (not inside and loops_around(sources, at)):
+        for test, wanted in tests:
+            of = _of_remainder(test, wanted, numbers, rounds)
+            place = bindings.frame_of(sources, at, test)
+            if of is None or not (
+                _is_known(sources, place, of[0].right, stack) and _counts(sources, place, step, test, of)
+            ):
+                return None
+            found.append(NeverMet(place, test, wanted, bindings.text_of(of[0].right), of[1]))
+        if not inside and loops_around(sources, at):
             return None
-        found += [
-            NeverMet(bindings.frame_of(sources, at.file, t), t, wanted, *of)
-            for (t, wanted), of in zip(tests, judged, strict=True)
-            if of is not None
-        ]
         if inside:
             below = [f for f in stack[stack.index(inside[-1]) + 1 :] if f.user]
             same = loops_around(sources, at) == loops_around(sources, inside[-1])
@@ -85,8 +89,51 @@ def conditions_on(sources: SourceTexts, at: Frame, beside: Frame | None = None) 
     return found
 
 
-def _of_remainder(test: ast.expr, wanted: bool, numbers: Mapping[str, int], rounds: int) -> tuple[str, int] | None:
-    """What a condition takes a remainder by, for which so many rounds are enough; None for another condition."""
+def _is_known(sources: SourceTexts, test: Frame, by: ast.expr, stack: Sequence[Frame]) -> bool:
+    """Whether a name of the run's numbers means in this condition what it means in the running functions: one of these
+    has it, or another method of their class, or it is nobody's own."""
+    function, first = bindings.function_at(sources, test), next(iter(bindings.names_in(by)), "").partition(".")[0]
+    running = [f for f in stack if f.user and f.file == test.file]
+    if function is None or any(bindings.function_at(sources, f) is function for f in running):
+        return True
+    owners = [bindings.class_around(bindings.tree(sources, f.file), f.line) for f in (test, *running)]
+    return owners[0] in owners[1:] if first == "self" else first not in bound_names(function)
+
+
+def _counts(sources: SourceTexts, test: Frame, step: Frame, condition: ast.expr, of: tuple[ast.BinOp, int]) -> bool:
+    """Whether the remainder is of what each round adds to, or the step alone: anything else may not have moved yet. By
+    one it is always zero."""
+    names = bindings.names_in(of[0].left) if not has(of[0].left, ast.Call) else []
+    return of[1] == 1 or any(_is_counted(sources, test, step, condition, name, MOST_LEVELS) for name in names)
+
+
+def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str, levels: int) -> bool:
+    function, loops = bindings.function_at(sources, at), loops_around(sources, at)
+    if any(name in map(bindings.dotted, targets_of(loop)) for loop in loops[:1]):
+        return True
+    if function is not None and name in parameters(function):
+        call = only(bindings.calls_named(sources, function.name)) if levels else None
+        given = bindings.names_in(bindings.given_as(sources, at, call, name)) if call is not None else []
+        return call is not None and any(_is_counted(sources, call, step, condition, n, levels - 1) for n in given)
+
+    def in_each_round(added: Frame) -> bool:
+        around = bindings.function_at(sources, added)
+        if around is function and loops_around(sources, added) == loops and not conditions_on(sources, added, at):
+            return True
+        behind = any(test is condition for test, _ in conditions_on(sources, added))
+        return behind or around is bindings.function_at(sources, step) is not function
+
+    bound = ((f, bindings.statement_at(sources, f)) for f, _ in bindings.assignments(sources, at, name))
+    added = [(f, s) for f, s in bound if isinstance(s, ast.AugAssign)]
+    whole = all(isinstance(s.value, ast.Constant) and isinstance(s.value.value, int) for _, s in added)
+    return bool(added) and whole and all(in_each_round(f) for f, _ in added)
+
+
+def _of_remainder(
+    test: ast.expr, wanted: bool, numbers: Mapping[str, int], rounds: int
+) -> tuple[ast.BinOp, int] | None:
+    """The remainder that a condition takes, and by which number, for which so many rounds are enough; None for another
+    condition."""
     if isinstance(test, ast.BoolOp):
         found = [_of_remainder(v, wanted, numbers, rounds) for v in test.values]
         known = [f for f in found if f is not None]
@@ -98,9 +145,8 @@ def _of_remainder(test: ast.expr, wanted: bool, numbers: Mapping[str, int], roun
         return _of_remainder(test.left, wanted, numbers, rounds)
     if not (isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)):
         return None
-    by = bindings.text_of(test.right)
-    number = test.right.value if isinstance(test.right, ast.Constant) else numbers.get(by)
-    return (by, number) if isinstance(number, int) and 0 < 2 * number <= rounds else None
+    number = test.right.value if isinstance(test.right, ast.Constant) else numbers.get(bindings.text_of(test.right))
+    return (test, number) if isinstance(number, int) and 0 < 2 * number <= rounds else None
 
 
 def is_of_whole_remainder(met: NeverMet) -> bool:

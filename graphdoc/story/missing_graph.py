@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.source.paths import is_attribute, is_read
+from graphdoc.source.paths import called, is_attribute, is_constant, is_read
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -255,12 +255,14 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     """
     sources, names, value = program.sources, list(sign.facts["names"]), bool(sign.facts["value"])
     flags = [
-        n
+        (file, n)
         for file, n in bindings.everywhere(sources, ast.Attribute)
         if n.attr == FLAG and not learning.runs_over_parameters(sources, file, n.value)
     ]
-    set_on = {id(n): n.value for n in flags if not is_read(n)}
-    read = {_last(n.value) for n in flags if is_read(n)}
+    set_on = {id(n): n.value for _, n in flags if not is_read(n)}
+    asked = [(file, n.value) for file, n in flags if is_read(n)]
+    asked += [(file, n.args[0]) for file, n in bindings.everywhere(sources, ast.Call) if _asks_by_text(n)]
+    read = {name for file, owner in asked for name in learning.meant_by(sources, file, owner)}
     found = [
         (file, n, set_on[id(n.targets[0])])
         for file, n in bindings.everywhere(sources, ast.Assign)
@@ -289,6 +291,11 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     because = f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
     because += f"{not value} for all parameters in it"
     return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
+
+
+def _asks_by_text(node: ast.Call) -> bool:
+    """``getattr(module, "requires_grad")``."""
+    return called(node) in ("getattr", "hasattr") and len(node.args) > 1 and is_constant(node.args[1], FLAG)
 
 
 _EACH_TRAIN = (
@@ -351,8 +358,9 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
 
 def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
     """The same where the optimizer's state says that they had been unfrozen before it was saved; None where the
-    program does not do so at one value of a count: to go on with less may be meant."""
-    found = learning.unfrozen_at_a_count(program.sources) if "before" in sign.facts else None
+    program does not do so at one value of a count that this run has passed: to go on with less may be meant."""
+    numbers = sign.facts.get("numbers", {})
+    found = learning.unfrozen_at_a_count(program.sources, numbers) if "before" in sign.facts else None
     if found is None:
         return None
     condition, unfreezes = found
@@ -418,8 +426,8 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
     for file, node in bindings.everywhere(program.sources):
-        if is_attribute(node, name) and is_read(node):
-            return None
+        if (is_attribute(node, name) and is_read(node)) or is_constant(node, name):
+            return None  # by its name in a text: ``getattr(p, name)``
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not is_attribute(target, name):
             continue

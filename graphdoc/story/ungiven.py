@@ -14,12 +14,12 @@ from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_g
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import made
+from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.origins import one_return
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.source.module import each, is_method_call, receiver_of
-from graphdoc.source.paths import only
+from graphdoc.source.paths import last_word, only
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -193,18 +193,18 @@ def spent(program: Program, sign: Sign) -> Finding | None:
     ended = {(f["file"], f["line"]) for f in begun}
     own = [(at, value) for _, at, value in known if isinstance(value, ast.GeneratorExp) and (at.file, at.line) in ended]
     others = len({f["file"] for f in begun} - {at.file for at, _ in own})
-    if own and not others and not any(may_give(value, loose) for _, value in own):
-        return None
     fitting = [(at, value) for _, at, value in known if (at, value) in own or (others and is_method_call(value))]
+    rest = [p.name for p in program.parameters if not p.buffer and p.name not in loose]
+    if not any(may_give(value, loose, rest) for _, value in fitting):
+        return None
     whose = folded(loose, beside=(p.name for p in program.parameters if p.owners))
     name = optimizer_of(program.optimizers, sign)
-    places = [at for at, _ in fitting] or list(optimizer.stack[-1:] if optimizer is not None else ())
     edits = [edit_at("rewrite", at, pairs=LIST) for at, _ in fitting]
     count, groups = len(begun), sign.facts["groups"]
     weight = likely(0.93)  # that they had ended is seen; what they would have given is not
     title = f"{count} of {groups} groups of {name} {'is' if count == 1 else 'are'} empty: the iterators were used up"
     spans = (
-        *(span("cause", at, "can be gone through only once") for at in places[:3]),
+        *(span("cause", at, "can be gone through only once") for at, _ in fitting[:3]),
         *(span_of("related", optimizer.stack, "had been gone through before") if optimizer is not None else ()),
     )
     remedies = tuple(together(edits, "keep lists, not iterators", "unsafe", f"{name} steps {whose}"))
@@ -281,13 +281,14 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 
 
 def made_late(program: Program, sign: Sign) -> Finding | None:
-    """The finding; None where the run has not seen all of these made behind the optimizer."""
+    """The finding; None where the run has not seen all of these made behind the optimizer, or it was given parts of
+    the model by name in which they do not lie."""
     optimizer = optimizer_with(program.optimizers, sign.optimizer)
     born = [[Frame(**f) for f in frames] for frames in sign.facts.get("born", [])]
-    if not born or optimizer is None:
+    making = made(program.sources, optimizer)
+    if not born or optimizer is None or (making is not None and _is_of_other_parts(program, sign, making)):
         return None
     places = [kept_at(program.sources, frames) for frames in born]
-    making = made(program.sources, optimizer)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     weight = likely(0.92)  # that nobody trains them is seen; that somebody should is not
     title = f"no optimizer holds {whose}: a forward makes them after `{name}` was made"
@@ -301,6 +302,15 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
         *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
     return Finding(*weight, title, text, spans, because=unused_gradients(sign, whose))
+
+
+def _is_of_other_parts(program: Program, sign: Sign, making: Made) -> bool:
+    """Whether what the optimizer was given has names by which the run knows all that it holds, and none of these."""
+    given = each(making.statement.value, ast.Call)
+    parts = {last_word(n.func.value) for n in given if is_method_call(n, "parameters", "named_parameters")}
+    held = [p.name for p in program.parameters if not p.buffer and sign.optimizer in p.owners]
+    lies = {name: not parts.isdisjoint(name.split(".")) for name in (*held, *sign.parameters)}
+    return bool(held) and all(lies[n] for n in held) and not any(lies[n] for n in sign.parameters)
 
 
 def kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from seen import observe
@@ -125,3 +127,47 @@ def test_two_modules_whose_flags_are_set_are_told_together(tmp_path: Path) -> No
     seen = observe(tmp_path, TEXT.replace("FREEZE", text))
     assert seen.lines("cause") == text.replace("        ", "").splitlines()
     assert seen.patches()[0][1]["train.py"].count("requires_grad_(False)") == 2
+
+
+OF_PARTS = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.stem(x).tanh())
+
+
+def rate(part):
+    return HELPER
+
+
+torch.manual_seed(0)
+net = Net()
+net.stem.requires_grad = False
+optimizer = torch.optim.SGD(GROUPS, lr=0.1)
+for x in torch.randn(12, 8, 4):
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+"""
+EACH = '[{"params": m.parameters(), "lr": RATE} for m in (net.stem, net.head)]'
+
+
+@pytest.mark.parametrize(
+    ("groups", "helper"),
+    [
+        (EACH.replace("(net.stem, net.head)", "net.children() if hasattr(m, 'weight')"), "m.requires_grad"),
+        (EACH, 'getattr(m, "requires_grad", True)'),
+        ('[{"params": net.stem.parameters(), "lr": rate(net.stem)}, {"params": net.head.parameters()}]', ""),
+    ],
+    ids=["in a loop over modules", "by a text", "in a function"],
+)
+def test_a_setting_that_the_program_reads_is_healthy(tmp_path: Path, groups: str, helper: str) -> None:
+    text = OF_PARTS.replace("GROUPS", groups.replace("RATE", f"0.1 if {helper} else 0.01"))
+    assert observe(tmp_path, text.replace("HELPER", "0.1 if part.requires_grad else 0.01")).slugs == []

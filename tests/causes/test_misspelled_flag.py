@@ -59,8 +59,9 @@ def test_a_value_that_is_worked_out_is_told_by_what_the_run_had(tmp_path: Path) 
         ("param.require_grad = False", "frozen = [p for p in body.parameters() if not p.require_grad]\n"),
         ("param.require_grad = False", "for p in body.parameters():\n    p.require_grad = True\n"),
         ("param.required_by_graph = False", ""),
+        ("param.require_grad = False", "frozen = [p for p in body.parameters() if not vars(p)['require_grad']]\n"),
     ],
-    ids=["agrees", "is read", "is set both ways", "is another word"],
+    ids=["agrees", "is read", "is set both ways", "is another word", "is read by a text"],
 )
 def test_what_is_no_slip_is_healthy(tmp_path: Path, freeze: str, end: str) -> None:
     assert observe(tmp_path, TEXT.replace("FREEZE", freeze) + end).slugs == []

@@ -134,3 +134,86 @@ for i, (x, y) in enumerate(data):
 
 def test_gradients_that_a_hook_takes_are_healthy(tmp_path: Path) -> None:
     assert observe(tmp_path, HEAD + HOOKED).slugs == []
+
+
+OF_ANOTHER = """\
+def step_now_and_then(used, i, every=50):
+    if (i + 1) % every == 0:
+        used.step()
+        used.zero_grad()
+
+
+def train():
+    every = 2
+    for i, (x, y) in enumerate(data):
+        loss = loss_of(x, y)
+        loss.backward()
+        if i % every == 0:
+            print(loss.item())
+        step_now_and_then(optimizer, i)
+
+
+train()
+"""
+OF_ANOTHER_OBJECT = """\
+class Stepper:
+    def __init__(self, every):
+        self.every = every
+
+    def after(self, i):
+        if i % self.every == self.every - 1:
+            optimizer.step()
+
+
+class Trainer:
+    def __init__(self):
+        self.every, self.stepper = 3, Stepper(64)
+
+    def train(self):
+        for i, (x, y) in enumerate(data):
+            loss_of(x, y).backward()
+            if i % self.every == 0:
+                print(i)
+            self.stepper.after(i)
+
+
+Trainer().train()
+"""
+EPISODES = """\
+episode, length = 1, 0
+for x, y in data:
+    loss_of(x, y).backward()
+    length += 1
+    if length == 200:
+        episode, length = episode + 1, 0
+    if episode % 2 == 0:
+        optimizer.step()
+"""
+GAMES = """\
+games, per = [0], 4
+for i, (x, y) in enumerate(data):
+    loss_of(x, y).backward()
+    if i == 500:
+        games.append(i)
+    if len(games) % per == 0:
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [OF_ANOTHER, OF_ANOTHER_OBJECT, EPISODES, GAMES])
+def test_a_number_of_another_meaning_and_a_count_of_something_else_are_healthy(tmp_path: Path, text: str) -> None:
+    assert observe(tmp_path, HEAD + text).slugs == []
+
+
+BY_HAND = """\
+every, done = 4, 0
+while done < 12:
+    loss_of(*data[done]).backward()
+    done += 1
+    if done % every > every:
+        optimizer.step()
+"""
+
+
+def test_a_count_that_each_round_adds_to_is_told(tmp_path: Path) -> None:
+    assert observe(tmp_path, HEAD + BY_HAND).lines("cause") == ["if done % every > every:"]

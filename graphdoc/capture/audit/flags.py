@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
+from graphdoc.capture.audit.steps import COMPARED, numbers_named
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.process.quiet import forget_locals
@@ -169,7 +170,8 @@ class Refrozen(Watch):
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
     gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``). ``facts["before"]``: how many
-    steps the state that was loaded has of them, where the others had made more: they were unfrozen on the way then."""
+    steps the state that was loaded has of them, where the others had made more: they were unfrozen on the way then;
+    ``facts["numbers"]`` are the whole numbers that the program compares, by their names."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -225,6 +227,7 @@ class Refrozen(Watch):
         sign.facts["whole"] = len(mine) == len(every) and still
         if before:
             sign.facts["before"] = max(before.values())
+            sign.facts["numbers"] = numbers_named(COMPARED, user_frames(_getframe(2)))
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._kept[seen.id] = (followed, sign)
         if not sign.weak:

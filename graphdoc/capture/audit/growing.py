@@ -22,6 +22,7 @@ from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.journal import Seen
 
 
@@ -46,6 +47,12 @@ class Growing(Sparse):
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._before: dict[int, int] = {}
+        """By optimizer: how many nodes there had been early on, or at the look before; a list that drops its first
+        elements has none as old."""
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         if seen.steps not in LOOKS or any(not s.weak for s in self._found) or not self._may_look(MOST_SEARCHES):
             return
@@ -57,9 +64,11 @@ class Growing(Sparse):
             roots = {e.root for e in entries if e.kind == "backward"}
             # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
             steps = sorted(e.sequence for e in entries if e.kind == "step")
+            before = self._before.setdefault(seen.id, next(iter(steps[1:]), 0))
+            self._before[seen.id] = before if seen.steps == LOOKS[0] else audit.journal.nodes_made
             census: Census | None = None  # names are searched for once, and only where something grows
             for value, of_list in values_at_hand(running, audit.torch):
-                found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
+                found = self._grown_list(value, steps, before) if of_list else self._grown(value, steps, roots)
                 if found is not None and not (of_list and self._found):
                     census = census or Census(roots_of(running), audit.torch)
                     self._tell(seen, census, value if not of_list else value[-1], *found, of_list)
@@ -85,11 +94,12 @@ class Growing(Sparse):
             return None
         return kept, len(order)
 
-    def _grown_list(self, values: Any, steps: list[int]) -> tuple[Any, int] | None:
+    def _grown_list(self, values: Any, steps: list[int], before: int) -> tuple[Any, int] | None:
         """The same for what a list holds: the place of its last element."""
-        last = [values[-n] for n in range(1, 4)]
-        nodes = [grad_fn_of(t) for t in last]
-        if any(n is None for n in nodes) or len({made_at(n) for n in nodes}) != 1:
+        *nodes, first = (grad_fn_of(values[n]) for n in (-1, -2, -3, 0) if type(values[n]) is type(values[-1]))
+        if first is None or None in nodes or len(nodes) < 1 + LINKS or len({made_at(n) for n in nodes}) != 1:
+            return None
+        if first._sequence_nr() >= before:
             return None
         if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
             return None
@@ -107,9 +117,9 @@ class Growing(Sparse):
         # Where the user's code does it: the same line for another layer is told once.
         lines = [next((f.start for f in reversed(s) if f.user), None) for s in (stack, *(s.stack for s in self._found))]
         holders = census.holders(id(tensor), True, audit.witness.cwd) if lines[0] not in lines[1:] else []
-        if not holders:
+        holder = next((h for h in holders if not of_list or h.path.endswith("]")), None)
+        if holder is None:
             return
-        holder = holders[0]
         sign = Sign("graph-grows", stack, event=audit.journal.count, count=seen.steps)
         name = holder.path.rpartition("[")[0] if of_list else holder.told
         one = tensor.numel() == 1

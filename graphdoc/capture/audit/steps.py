@@ -85,7 +85,7 @@ class Unstepped(Watch):
         """What the source is asked with."""
         frame = _getframe(2)
         with self._unseen(frame):
-            numbers = remainders(user_frames(frame))
+            numbers = numbers_named(_REMAINDER, user_frames(frame))
         return {"elsewhere": lines_with(b".grad", self._audit.witness.cwd), "numbers": numbers}
 
     def _is_for_others(self, leaves: list[Any]) -> bool:
@@ -181,13 +181,16 @@ class Unstepped(Watch):
         return told
 
 
-_REMAINDER = re.compile(rb"%\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)")
+_PATH = rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)"
+_REMAINDER = re.compile(rb"%\s*" + _PATH)
 """What a remainder is taken by: ``every`` of ``i % every``, ``args.every``, ``config["every"]``."""
+COMPARED = re.compile(_PATH + rb"\s*(?=[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
+"""What is asked for single values: ``epoch`` and ``start`` of ``epoch == start``."""
 
 
-def remainders(frames: list[Any]) -> dict[str, int]:
-    """The whole numbers of which the program takes remainders somewhere, by their names in the running functions."""
-    names = {name.decode() for text in texts_held() for name in _REMAINDER.findall(text)}
+def numbers_named(pattern: re.Pattern[bytes], frames: list[Any]) -> dict[str, int]:
+    """The whole numbers that the program writes so somewhere, by their names in the running functions."""
+    names = {n.decode() for text in texts_held() for m in pattern.finditer(text) for n in m.groups() if n}
     found: dict[str, set[int]] = {}
     for name in names:
         for frame in frames:
@@ -311,7 +314,8 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            new = in_their_place(audit.torch, mine) if noted is not None else {}
+            given = noted is not None and any(audit.journal.was_given(id(p)) for p in mine)
+            new = in_their_place(audit.torch, mine) if given else {}
         twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
         if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}

@@ -364,7 +364,10 @@ class Unheld(Watch):
             if seen.steps <= ENOUGH or not self._is_stale(optimizer, mine, owners):
                 continue
             audit.snapshot()
-            gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+            given = audit.journal.was_given
+            gone = [p for p in parameters_of(optimizer) if id(p) not in owners and given(id(p))]
+            if gone and any(self._are_behind(seen, gone, parameters_of(o)) for s, o in live if s is not seen):
+                continue  # what has taken their place is trained by an optimizer of its own
             rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
             in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
             if not in_place and rest & self._together:  # networks of one loss that no module holds together
@@ -382,6 +385,11 @@ class Unheld(Watch):
                 self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
             return True
         return False
+
+    def _are_behind(self, seen: Seen, gone: list[Any], others: list[Any]) -> bool:
+        """Whether others of like shapes were made behind this optimizer."""
+        born = all(self._audit.journal.born_behind(id(p), seen.ref()) is not None for p in others)
+        return born and are_twins(gone, others)
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
@@ -546,8 +554,8 @@ class Unheld(Watch):
         """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
         held = parameters_of(optimizer)
         idle = [p for p in held if p.grad is None and id(p) not in self._reached]
-        kind = self._audit.torch.nn.Parameter
-        if any(type(p) is kind and id(p) not in owners for p in idle):
+        given = self._audit.journal.was_given
+        if any(given(id(p)) and id(p) not in owners for p in idle):
             return not any(p.requires_grad and id(p) in owners for p in idle)  # what is frozen waits for nothing
         never = len(idle) == len(held) and not any(id(p) in self._audit.journal.with_grad for p in held)
         return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())

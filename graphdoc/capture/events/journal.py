@@ -72,8 +72,8 @@ MOST_PLACES = 5_000
 """Places whose events are counted."""
 MOST_FIRSTS = 300
 """Places whose first events are kept for good."""
-MOST_BORN = 400
-"""Parameters made behind an optimizer that are remembered."""
+MOST_BORN, MOST_GIVEN = 400, 20_000
+"""Parameters made behind an optimizer that are remembered, and those that modules were given at all."""
 MOST_OPTIMIZERS = 200
 """Optimizers after which those that have ended are forgotten."""
 TRAINED, MOST_TRAINED = 4, 8
@@ -202,6 +202,8 @@ class Journal:
         self.living = Living(lambda: self.count, self._forget)
         self._born: dict[int, tuple[frozenset[int], stacks.Stack]] = self.living.forgetting({})
         """By the id of a parameter: the optimizers that had been made, and where."""
+        self._given: set[int] = self.living.forgetting(set())
+        """Ids of the parameters that modules were given."""
         self.with_grad: dict[int, int] = self.living.forgetting({})
 
     @property
@@ -349,12 +351,23 @@ class Journal:
         ref, _, spent = self._begun.get(id(optimizer), (None, None, None))
         return spent if spent is not None and ref is not None and ref() is optimizer else {}
 
+    def given(self, parameters: list[Any]) -> None:
+        """A module has these parameters."""
+        if len(self._given) < MOST_GIVEN:
+            self.living.note(parameters)
+            self._given.update(map(id, parameters))
+
     def born(self, parameter: Any, stack: Callable[[], stacks.Stack]) -> None:
-        """A module is given this parameter: where, and behind which optimizers, is kept."""
+        """A module is given this new parameter: where, and behind which optimizers, is kept."""
+        self.given([parameter])
         if self._begun and len(self._born) < MOST_BORN:
             self.living.note([parameter])
             if id(parameter) not in self._born:
                 self._born[id(parameter)] = frozenset(self._begun), stack()
+
+    def was_given(self, ident: int) -> bool:
+        """Whether a module was given this parameter, or may have been; no model has ever had one that was not."""
+        return ident in self._given or len(self._given) >= MOST_GIVEN
 
     def born_behind(self, ident: int, optimizer: Any) -> stacks.Stack | None:
         """Where a module was given this parameter, if that was when the optimizer had been made already."""
