@@ -24,6 +24,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
+from graphdoc.program.written_out import place_of, written_out
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
@@ -349,19 +350,23 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
 # A straight-through sum of which both parts are cut off: the value of one, and nobody's gradient.
 
 
-def detached_estimator(program: Program) -> tuple[Cut, str] | None:
-    """The cut of ``x`` in ``(q - x).detach() + x.detach()``, where the other part is cut off too; and ``x``.
+def detached_estimator(program: Program) -> tuple[Cut, Frame, str] | None:
+    """The cut of ``x`` in ``(q - x).detach() + x.detach()``, where the other part is cut off too; its place, and ``x``.
 
     Such a sum is ``q``: who adds ``x`` and takes it away wants its gradient.
     """
-    spots = {at.extent: cut for cut in program.cuts if cut.reason == "detach" and (at := innermost(cut.stack))}
+    sources = program.sources
+    made = ((cut, place_of(sources, cut.stack)) for cut in program.cuts if cut.reason == "detach")
+    spots = {at.extent: (cut, at) for cut, at in made if at is not None}
     for file in dict.fromkeys(at[0] for at in spots):
-        for node in each(tree(program.sources, file), ast.BinOp):
+        for node in each(tree(sources, file), ast.BinOp):
             if isinstance(node.op, ast.Add):
-                for kept, other in ((node.left, node.right), (node.right, node.left)):
-                    cut, value = spots.get(frame_of(program.sources, file, kept).extent), detached(kept)
+                at = frame_of(sources, file, node)
+                left, right = written_out(sources, at, node.left), written_out(sources, at, node.right)
+                for kept, other in ((left, right), (right, left)):
+                    cut, value = spots.get(frame_of(sources, file, kept).extent), detached(kept)
                     if cut is not None and value is not None and _takes_away(other, ast.unparse(value)):
-                        return cut, ast.unparse(value)
+                        return *cut, ast.unparse(value)
     return None
 
 

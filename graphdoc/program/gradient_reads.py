@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +14,9 @@ from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.written_out import in_line, written_out
 from graphdoc.source.expressions import Use, use_of
-from graphdoc.source.module import Source, each, is_method_call, parsed, walked
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
     bare_call,
     called,
@@ -31,9 +33,10 @@ from graphdoc.source.paths import (
     plain_names,
     sole_target,
     targets_of,
+    with_containers,
     without_subscripts,
 )
-from graphdoc.source.scopes import iterated, own_nodes
+from graphdoc.source.scopes import bound_names, iterated, own_nodes
 
 _MODULES = ("autograd", "func", "torch")
 """``torch.autograd.grad`` is a function, not a gradient."""
@@ -195,7 +198,10 @@ def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
     file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
     if "class" in sign.facts:
         return _read_in_class(sources, sign, str(sign.facts["class"]))
-    read, places = _read_next(sources, file, name, line), _kept(sources, file, name, line)
+    entry = str(sign.facts.get("entry", ""))
+    if any(bindings.text_of(n) == entry for n in each(bindings.tree(sources, file), ast.Subscript)):
+        name = entry
+    read, places = _read_next(sources, sign.stack, file, name, line), _kept(sources, file, name, line)
     if read is None or not places or written_through(sources, file, name, line):
         return None
     return KeptGradients(name, places, read)
@@ -265,20 +271,54 @@ def _last_text(node: ast.expr) -> str:
     return last_word(node) if own else text if isinstance(text, str) else ""
 
 
-def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
-    """Where the function around a line reads ``name`` below it, or in the next round of a loop, before binding it anew;
-    None where it does not."""
+def _read_next(sources: SourceTexts, stack: list[Frame], file: str, name: str, line: int) -> Frame | None:
+    """Where the program reads ``name`` behind a call, or in the next round of a loop, before binding it anew; None
+    where it does not. ``line`` is the one that runs in the function of the name; a name of the module is looked for in
+    the functions that it has called as well."""
     root = bindings.tree(sources, file)
-    scope = bindings.scope_around(root, line)
-    filled = {c.func.value for c in each(scope, ast.Call) if is_method_call(c, *FILLING)}
-    uses = [n for n in each(scope, ast.Name, ast.Attribute) if bindings.text_of(n) == name and n not in filled]
-    rounds = [n for n in each(scope, ast.For, ast.While) if covers(n, line)]
-    below = [n for n in uses if n.lineno > line]
-    # Below, or in the next round of a loop around. A name that is read and bound by one statement is read first.
-    every = (below, *([n for n in uses if covers(loop, n.lineno)] for loop in reversed(rounds)))
-    first = min(next(filter(None, every), []), key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
-    anew = any(n.lineno == line and is_set(n) for n in uses)  # by the statement that was running
-    return bindings.frame_of(sources, file, first) if first is not None and is_read(first) and not anew else None
+    holder = bindings.scope_around(root, line)
+    inside = [f for f in reversed(stack) if f.user and f.file == file] if holder is root else []
+    levels = [(bindings.scope_at(sources, f), f.line) for f in inside] or [(holder, line)]
+    levels = [(scope, at) for scope, at in levels if scope in (root, holder) or scope in _functions_with(root, name)]
+    for scope, at in levels:
+        uses = _uses(root, scope, name)
+        if any(n.lineno == at and is_set(n) for _, n in uses):
+            return None  # by the statement that was running
+        rounds = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, at)]
+        # Below, or in the next round of a loop around. A name that is read and bound by one statement is read first.
+        every = ([u for u in uses if u[0] > at], *([u for u in uses if covers(r, u[0])] for r in reversed(rounds)))
+        found = next(filter(None, every), [])
+        first = min(found, key=lambda u: (u[0], u[1].lineno, not is_read(u[1]), u[1].col_offset), default=None)
+        if first is not None:
+            return bindings.frame_of(sources, file, first[1]) if is_read(first[1]) else None
+    return None
+
+
+def _uses(root: ast.Module, scope: Function | ast.Module, name: str) -> list[tuple[int, ast.expr]]:
+    """Where a scope reads or binds ``name``, by the line; for a name of the module also what the functions do with it,
+    where they are called. What is only filled is not read."""
+    if scope is not root:
+        return [(n.lineno, n) for n in _named(root, walked(scope), name)]
+    own = own_nodes(root)
+    found = [(n.lineno, n) for n in _named(root, own, name)]
+    within = {f.name: _named(root, walked(f), name) for f in _functions_with(root, name)}
+    calls = [n for n in own if isinstance(n, ast.Call)]
+    return found + [(c.lineno, n) for c in calls for n in within.get(called(c), ())]
+
+
+def _named(root: ast.Module, nodes: Sequence[ast.AST], name: str) -> list[ast.expr]:
+    """The nodes that are ``name``, without those by which it is filled."""
+    calls = [in_line(root, n) for n in nodes if isinstance(n, ast.Call)]
+    owners = [c.func.value for c in calls if is_method_call(c, *FILLING)]
+    filled = {(n.lineno, n.col_offset) for n in owners}
+    paths = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)]
+    return [n for n in paths if bindings.text_of(n) == name and (n.lineno, n.col_offset) not in filled]
+
+
+def _functions_with(root: ast.Module, name: str) -> list[Function]:
+    """The functions in which ``name`` is that of the module."""
+    first = name.partition(".")[0].partition("[")[0]
+    return [n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef) if first not in bound_names(n)]
 
 
 def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
@@ -290,30 +330,43 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     """
     root = bindings.tree(sources, file)
     scope = (None if "." in name else bindings.function_around(root, line)) or root
-    own = ((loop, n.id) for loop in each(scope, ast.For) for n in each(loop.target, ast.Name))
+    own = ((loop, bindings.text_of(t)) for loop in each(scope, ast.For) for t in targets_of(loop))
     over = ((n, iterated(loop.target, loop.iter, n) or loop.iter) for loop, n in own)
     entries = {n for n, of in over if any(bindings.text_of(e) == name for e in walked(of))}
     calls = [c for c in each(scope, ast.Call) if is_method_call(c) and is_in_place(c.func.attr)]
     held = [*(n.target for n in each(scope, ast.AugAssign)), *(c.func.value for c in calls)]
     given = {bindings.text_of(a) for c in calls for a in c.args[:1]}
-    whole = {bindings.text_of(without_subscripts(h)) for h in held}
+    whole = {bindings.text_of(n) for h in held for n in with_containers(h)}
     return name in whole | given or any(bindings.text_of(h) in entries for h in held)
 
 
 def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, those under ``name`` first;
-    where there are none, those that a function of the program returns."""
-    scope = bindings.scope_around(bindings.tree(sources, file), line)
-    own_ones = list(own_nodes(scope))
-    given = [n for n in own_ones if isinstance(n, ast.Assign) and _has_names(n)]
-    named = [n for n in own_ones if isinstance(n, ast.stmt) and _puts_under(n, name)]
-    same = {bindings.text_of(n.value) for n in named if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)}
-    named += [n for n in given if same.intersection(bindings.text_of(t) for t in n.targets)]  # previous = grads
-    if any(_uncopied(n) for n in named):
-        own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
-        return [bindings.frame_of(sources, file, e) for e in own]
+    where there are none, those that a function of the program returns. What has the name of the module may be kept in
+    any function."""
+    root = bindings.tree(sources, file)
+    holder = bindings.scope_around(root, line)
+    for scope in (holder, *(_functions_with(root, name) if holder is root else ())):
+        at = bindings.frame_of(sources, file, scope) if scope is not root else Frame(file, line)
+        own_ones = [_in_one_piece(sources, at, n) for n in own_nodes(scope) if isinstance(n, ast.stmt)]
+        given = [n for n in own_ones if isinstance(n, ast.Assign) and _has_names(n)]
+        named = [n for n in own_ones if _puts_under(n, name)]
+        same = {bindings.text_of(n.value) for n in named if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)}
+        named += [n for n in given if same.intersection(bindings.text_of(t) for t in n.targets)]  # previous = grads
+        if any(_uncopied(n) for n in named):
+            own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
+            return [bindings.frame_of(sources, file, e) for e in own]
     returned = ((other, e) for other, n in bindings.everywhere(sources, ast.Return) for e in _uncopied(n))
     return [bindings.frame_of(sources, other, e) for other, e in returned]
+
+
+def _in_one_piece(sources: SourceTexts, at: Frame, statement: ast.stmt) -> ast.stmt:
+    """A statement that keeps something, with its value written out."""
+    if not isinstance(statement, ast.Assign | ast.Expr):
+        return statement
+    whole = copy(statement)
+    whole.value = written_out(sources, at, statement.value)
+    return whole
 
 
 def _puts_under(statement: ast.stmt, name: str) -> bool:
@@ -322,7 +375,7 @@ def _puts_under(statement: ast.stmt, name: str) -> bool:
     if is_method_call(call, *FILLING):
         return bindings.text_of(call.func.value) == name
     targets = targets_of(statement) if isinstance(statement, ast.Assign | ast.AugAssign) else []
-    return name in {bindings.text_of(n) for t in targets for n in (t, without_subscripts(t))}
+    return name in {bindings.text_of(n) for t in targets for n in with_containers(t)}
 
 
 def _has_names(node: ast.Assign) -> bool:

@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, has, is_method_call, is_within, keyword, walked
+from graphdoc.source.module import each, has, is_method_call, is_within, keyword
 from graphdoc.source.paths import (
     called,
     detached,
@@ -22,6 +22,7 @@ from graphdoc.source.paths import (
     pairs,
     without_subscripts,
 )
+from graphdoc.source.scopes import own_nodes
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -77,12 +78,26 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
     to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making where
     these do not stand above a backward call."""
-    if not any(s.kind == "suspect-write" for s in signs):
+    seen = [s for s in signs if s.kind == "suspect-write"]
+    if not seen:
         return False
-    found = [(root, node) for root in bindings.trees(sources) for node in walked(root) if _writes_data(node)]
-    every = [(bindings.scope_around(root, _line(node)), node) for root, node in found]
-    writes = [(scope, n) for scope, n in every if not _uses_gradient(n) or _is_before_the_first_backward(scope, n)]
-    return not every or any(not _is_behind_a_step(scope, node) for scope, node in writes)
+    found = [(file, node) for file, node in bindings.everywhere(sources) if _writes_data(node)]
+    every = [(_calls_around(sources, seen, file, _line(node)), node) for file, node in found]
+    writes = [(calls, n) for calls, n in every if not _uses_gradient(n) or _is_before_the_first_backward(calls, n)]
+    return not every or any(not _is_behind_a_step(calls, node) for calls, node in writes)
+
+
+def _calls_around(sources: SourceTexts, seen: list[Sign], file: str, line: int) -> list[tuple[int, str]]:
+    """The lines of the function around a line at which the run has called backward or made a step, by whatever name;
+    further what the source calls so, and steps by hand."""
+    root = bindings.tree(sources, file)
+    scope = bindings.scope_around(root, line)
+    made = ((f, kind) for s in seen for kind, stack in (("backward", s.stack), ("step", s.other)) for f in stack)
+    calls = {(f.line, kind) for f, kind in made if f.file == file and bindings.scope_around(root, f.line) is scope}
+    own = own_nodes(scope)
+    calls |= {(_line(n), "step") for n in own if _writes_data(n) and _uses_gradient(n)}
+    calls |= {(_line(n), n.func.attr) for n in own if is_method_call(n, "step", "backward")}
+    return sorted(calls)
 
 
 def _writes_data(node: ast.AST) -> bool:
@@ -103,10 +118,10 @@ def _uses_gradient(node: ast.AST) -> bool:
     return any(n.attr == "grad" for n in each(node, ast.Attribute))
 
 
-def _is_before_the_first_backward(scope: ast.AST, node: ast.AST) -> bool:
+def _is_before_the_first_backward(calls: list[tuple[int, str]], node: ast.AST) -> bool:
     """Whether the backward calls of a function all stand below: the gradient is that of the round before, and a forward
     of this one may have been made already."""
-    lines = [_line(n) for n in each(scope, ast.Call) if is_method_call(n, "backward")]
+    lines = [line for line, kind in calls if kind == "backward"]
     return bool(lines) and min(lines) > _line(node)
 
 
@@ -114,12 +129,10 @@ def _line(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))
 
 
-def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
+def _is_behind_a_step(calls: list[tuple[int, str]], node: ast.AST) -> bool:
     """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step, or one by hand."""
-    calls = [(_line(n), "step") for n in walked(scope) if _writes_data(n) and _uses_gradient(n)]
-    calls += [(_line(n), n.func.attr) for n in each(scope, ast.Call) if is_method_call(n, "step", "backward")]
-    above = sorted(c for c in calls if c[0] < _line(node))
-    return bool(above) and above[-1][1] == "step"
+    above = [kind for line, kind in calls if line < _line(node)]
+    return above[-1:] == ["step"]
 
 
 def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
@@ -172,7 +185,7 @@ def _loses(node: ast.AST) -> bool:
     if bindings.dotted(node.func).endswith("autograd.grad"):
         return keyword(node, "create_graph") is None
     made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
-    return made or (is_method_call(node, *_NUMBERS) and not node.args)
+    return made or (is_method_call(node, *_NUMBERS) and all(isinstance(a, ast.Starred) for a in node.args))
 
 
 def _cuts(node: ast.AST) -> bool:

@@ -15,6 +15,7 @@ from graphdoc.program.bindings import expression_at, frame_of, scope_around, sou
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
+from graphdoc.program.written_out import call_made, written_out
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, called, covers, is_attribute, is_read, key, last_word, targets_of
 from graphdoc.source.scopes import own_nodes
@@ -317,9 +318,16 @@ class Number:
     """Whether a statement that binds the name converts, and not a function that it calls."""
 
 
+def called_on(program: Program) -> tuple[Frame | None, str]:
+    """Where the program calls the method that failed, and what it calls it on, as it is written there."""
+    at, call = call_made(program.sources, program.raised.stack if program.raised is not None else []) or (None, None)
+    return (at, text_of(call.func.value)) if is_method_call(call) else (program.raised_at, "")
+
+
 def plain_number(sources: SourceTexts, frame: Frame | None, name: str) -> Number:
     """What the assignments to ``name`` that the code at ``frame`` can see tell of it."""
-    told = bindings.assignments(sources, frame, name) if frame is not None and name else []
+    assigned = bindings.assignments(sources, frame, name) if frame is not None and name else []
+    told = [(at, written_out(sources, at, value)) for at, value in assigned]
     direct = tuple(at for at, value in told if _converts(value))
     converted = direct or tuple(at for _, value in told for at in _converting_functions(sources, value))
     starts = tuple(at for at, value in told if isinstance(getattr(value, "value", None), float))
@@ -336,4 +344,5 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     names = {called(n) for n in each(value, ast.Call)}
     functions = ((file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name in names)
     returns = ((file, n.name, r) for file, n in functions for r in own_nodes(n) if isinstance(r, ast.Return))
-    return [bindings.frame_of(sources, file, r, name) for file, name, r in returns if _converts(r)]
+    places = ((bindings.frame_of(sources, file, r, name), r.value) for file, name, r in returns)
+    return [at for at, value in places if value is not None and _converts(written_out(sources, at, value))]

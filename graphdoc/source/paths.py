@@ -122,6 +122,14 @@ def root_of(node: ast.expr) -> ast.expr:
     return node
 
 
+def with_containers(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what it is an entry of: ``rows[i][0]``, ``rows[i]`` and ``rows``."""
+    yield node
+    while isinstance(node, ast.Subscript):
+        node = node.value
+        yield node
+
+
 def without_subscripts(node: ast.expr) -> ast.expr:
     """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
     while isinstance(node, ast.Subscript):
@@ -154,8 +162,11 @@ def bare_call(statement: ast.AST | None) -> ast.Call | None:
 
 
 def last_word(node: ast.AST | None) -> str:
-    """The last word of a name or attribute (``step`` of ``self.opt.step``); empty for any other expression."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    """The last word of a name, attribute or entry: ``step`` of ``self.opt.step`` and ``held["step"]``; else empty."""
+    match node:
+        case ast.Name(id=word) | ast.Attribute(attr=word) | ast.Subscript(slice=ast.Constant(value=str(word))):
+            return word
+    return ""
 
 
 def called(node: ast.AST | None) -> str:

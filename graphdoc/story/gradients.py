@@ -20,8 +20,9 @@ from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_at, innermost_user, short_code, span, span_of, where
+from graphdoc.program.written_out import written_out
 from graphdoc.source.expressions import entry_of_parameters
-from graphdoc.source.module import each
+from graphdoc.source.module import each, given_to
 from graphdoc.source.paths import last_word, only, parse_expression, plain_names
 from graphdoc.story.wording import as_called, folded, in_number, listing, optimizer_of
 
@@ -587,20 +588,29 @@ def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The one list or dictionary of parameters that is read where they are compared, or given to the function that
     does so, and that no optimizer is given; None if its name is also given what another call makes, copies perhaps."""
     scope = bindings.scope_at(sources, frame)
-    read = plain_names(scope) | {n.attr for n in each(scope, ast.Attribute)}
-    optimizers: set[str] = set()
-    for _, call in bindings.everywhere(sources, ast.Call):
-        given = {name for a in (*call.args, *(k.value for k in call.keywords)) for name in plain_names(a)}
+    read, optimizers = _words(scope), set[str]()
+    for file, call in bindings.everywhere(sources, ast.Call):
+        at = bindings.frame_of(sources, file, call)
+        given = {word for a in given_to(call) for n in (a, written_out(sources, at, a)) for word in _words(n)}
         if last_word(call.func) == getattr(scope, "name", None):
             read |= given
         elif "optim" in bindings.text_of(call.func):
             optimizers |= given
-    made = [(file, n) for file, n in bindings.everywhere(sources, ast.Assign) if any(each(n.value, ast.Call))]
-    names = {n: {last_word(t) for t in n.targets} & read - optimizers for _, n in made}
-    found = only([(file, n) for file, n in made if entry_of_parameters(n.value) is not None and names[n]])
-    if found is None or any(names[n] & names[found[1]] for _, n in made if n is not found[1]):
+    found: list[tuple[Frame, set[str], bool]] = []
+    for file, n in bindings.everywhere(sources, ast.Assign):
+        names = {last_word(t) for t in n.targets} & read - optimizers
+        value = written_out(sources, bindings.frame_of(sources, file, n), n.value) if names else n.value
+        if names and any(each(value, ast.Call)):
+            found.append((bindings.frame_of(sources, file, n.value), names, entry_of_parameters(value) is not None))
+    kept = only([one for one in found if one[2]])
+    if kept is None or any(names & kept[1] for _, names, itself in found if not itself):
         return None
-    return bindings.frame_of(sources, found[0], found[1].value)
+    return kept[0]
+
+
+def _words(node: ast.AST) -> set[str]:
+    """The names in a piece of code, and the last words of its attributes and entries."""
+    return plain_names(node) | {last_word(n) for n in each(node, ast.Attribute, ast.Subscript)}
 
 
 # Telling a detach whose result is dropped: the value goes on with its graph.

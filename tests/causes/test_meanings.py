@@ -161,7 +161,8 @@ def test_entries_of_one_list_are_folded_to_that_list(names: list[str], told: str
     [
         ("loss = f(x).item()\n", [1], [], True),
         ("loss = 0.0\nloss = loss + float(f(x))\n", [2], [], True),
-        ("def f(x):\n    return x.item()\nloss = 0.0\nloss += f(x)\n", [2], [], False),
+        ("def f(x):\n    return x.item()\nloss = 0.0\nloss += f(x)\n", [4], [], True),
+        ("def f(x):\n    y = x + 1\n    return y.item() + y\nloss = 0.0\nloss += f(x)\n", [3], [], False),
         ("loss = 0.0\nfor x in y:\n    loss = loss + f(x)\n", [], [1], False),
         ("loss = 0\nfor x in y:\n    loss = loss + f(x)\n", [], [], False),
         ("loss = f(x)\n", [], [], False),

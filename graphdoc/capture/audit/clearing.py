@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_o
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Holder, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -392,7 +392,8 @@ DEEPEST, MOST_ITEMS = 5, 2_000
 
 class Aliases(Watch):
     """``grad-aliased``: ``stack`` is the backward call that is about to add to what is kept; ``facts`` say under which
-    name, in which function and line, or in an optimizer of which ``facts["class"]`` of the program's own."""
+    name (or ``facts["entry"]``), in which function and line, or in an optimizer of which ``facts["class"]`` of the
+    program's own."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -434,6 +435,8 @@ class Aliases(Watch):
                     if line is not None and len(holder.steps) > 1:  # a single name is what a loop has left behind
                         at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "of": set()})
                         at["of"].add(id(parameter))
+                        entry = _entry(holder)
+                        at["entry"] = entry if at.get("entry", entry) == entry else ""
             for cls, file, name, parameter in self._within_optimizers(shared):
                 at = kept.setdefault((name, "", file), {"line": 0, "of": set(), "class": cls})
                 at["of"].add(id(parameter))
@@ -466,6 +469,12 @@ class Aliases(Watch):
 
     def signs(self) -> list[Sign]:
         return list(self._kept.values())
+
+
+def _entry(holder: Holder) -> str:
+    """The container below the base of a path that only written keys lead to: ``held['kept']``; empty for the base."""
+    keys = list(takewhile(lambda s: s.kind == "key", holder.steps[1 + holder.base.count(".") : -1]))
+    return holder.base + "".join(f"[{s.key}]" for s in keys) if keys else ""
 
 
 def _named_within(value: Any, name: str, tensor: type, depth: int = 0) -> Iterator[tuple[str, Any]]:

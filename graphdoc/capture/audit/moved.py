@@ -136,7 +136,7 @@ class _Held:
 
 class Moved(Watch):
     """``suspect-write``: ``stack`` is a backward call before which the parameters have moved, perhaps behind the
-    forward. Weak: the write may as well have come before it."""
+    forward; ``other`` is the latest step. Weak: the write may as well have come before it."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -244,4 +244,5 @@ class Moved(Watch):
                 return
         self._seen += 1
         if self._seen == ENOUGH:
-            self._found = [self._sign_at("suspect-write", noted, count=ENOUGH, weak=True)]
+            step = self._audit.journal.latest("step")
+            self._found = [self._sign_at("suspect-write", noted, step, count=ENOUGH, weak=True)]

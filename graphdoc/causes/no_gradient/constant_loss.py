@@ -14,10 +14,10 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span, span_of, where
-from graphdoc.program.values_taken_out import plain_number
+from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
-from graphdoc.source.module import each, is_method_call
+from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
@@ -90,7 +90,10 @@ def recognise(program: Program) -> Finding | None:
 
 def _number(program: Program) -> Finding | None:
     """A Python number that starts as one: an int, or a float that the program has written."""
-    if program.field("type", "float-has-no-backward") == "float" and not _starts_as_float(program):
+    if (
+        program.field("type", "float-has-no-backward") == "float"
+        and not plain_number(program.sources, *called_on(program)).starts
+    ):
         return None
     return _finding(program, *program.weight(0.85, "likely"))
 
@@ -127,17 +130,6 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         facts_of(program.cuts, cut),
         _remedies(program.sources, program.evidence.extras),
     )
-
-
-def _starts_as_float(program: Program) -> bool:
-    """Whether what has no backward starts as a float that the program has written, and nothing converts a tensor."""
-    return bool(plain_number(program.sources, program.raised_at, _differentiated(program)).starts)
-
-
-def _differentiated(program: Program) -> str:
-    """What the failing line calls ``backward`` on, as it is written there."""
-    call = bindings.call_at(program.sources, program.raised_at)
-    return bindings.text_of(call.func.value) if is_method_call(call) else ""
 
 
 _TEXT = (
@@ -214,8 +206,7 @@ def _assigned(program: Program) -> tuple[Span, ...]:
     found: list[Span] = []
     counts: list[Span] = []
     others: list[Span] = []
-    frame = program.raised_at
-    name = _differentiated(program)
+    frame, name = called_on(program)
     made = innermost(loss_made(program.evidence.extras)[1])
     starts = _starts(program.sources, program.evidence.extras)
     if frame and name:

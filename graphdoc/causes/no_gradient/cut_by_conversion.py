@@ -13,10 +13,9 @@ from graphdoc.program.cuts import copied_beside, cut_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
-from graphdoc.program.values_taken_out import plain_number
+from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
-from graphdoc.source.module import is_method_call
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
@@ -178,9 +177,7 @@ def _float_loss(program: Program) -> Finding | None:
 
     None where the number is one that the program has written itself: then no term was added to it.
     """
-    frame = program.raised_at
-    receiver = bindings.call_at(program.sources, frame)
-    name = bindings.text_of(receiver.func.value) if is_method_call(receiver) else ""
+    frame, name = called_on(program)
     number = plain_number(program.sources, frame, name)
     if number.starts:
         return None

@@ -14,6 +14,7 @@ from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
 from graphdoc.program.origins import as_given, behind
 from graphdoc.program.proof import likely
+from graphdoc.program.written_out import call_made
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import compared_with_itself, dropped_detach, factor_at, kept_reference, trained_baseline
@@ -171,16 +172,16 @@ def _itself(program: Program, sign: Sign) -> Finding | None:
 
 
 def _same(program: Program, sign: Sign) -> Finding | None:
-    frame = spans.innermost_user(sign.stack)
-    call = bindings.call_at(program.sources, frame)
-    given = bindings.argument(call, 0, "state_dict")
+    frame, call = call_made(program.sources, sign.stack) or (None, None)
+    given = bindings.argument(call, 0, "state_dict") if isinstance(call, ast.Call) else None
     if frame is None or given is None or not is_method_call(call):
         return None
-    target, stack = as_given(program.sources, sign.stack, call.func.value)
+    made = sign.stack[: sign.stack.index(frame) + 1]
+    target, stack = as_given(program.sources, made, call.func.value)
     name, frame = bindings.text_of(target), stack[-1]
-    source = _owner_of_state(program.sources, sign.stack, given)
+    source = _owner_of_state(program.sources, made, given)
     if "rests" in sign.facts:
-        return _never_copied(program, sign, name, source)
+        return _never_copied(program, frame, given, sign.facts["rests"], name, source)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
     if not (_computes(program.sources, name) and _computes(program.sources, source)):
@@ -204,7 +205,7 @@ def _same(program: Program, sign: Sign) -> Finding | None:
         "trained network.",
         (
             *(spans.span("cause", f, label) for f in bound[:1]),
-            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself"),
+            spans.span("related" if bound else "cause", frame, "copies the network into itself"),
         ),
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
@@ -246,13 +247,14 @@ def _owner(parameters: list[str]) -> str:
     return common[-1] if common else ""
 
 
-def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Finding | None:
+def _never_copied(
+    program: Program, frame: Frame, given: ast.expr, rests: bool, name: str, source: str
+) -> Finding | None:
     """A network that is copied into itself again and again, where its value is held constant for every loss."""
-    frame = spans.innermost_user(sign.stack)
-    if frame is None or not source or not (_computes(program.sources, name) and _computes(program.sources, source)):
+    if not source or not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None
     if source == name:
-        if not sign.facts["rests"]:
+        if not rests:
             return None  # what is trained may go back to its own state
         title = f"`{name}` is copied from itself and follows no other network"
         said = "No optimizer steps it and no loss reaches it, so it keeps the values that it had before."
@@ -260,12 +262,12 @@ def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Findi
             *likely(0.9),  # that the copy changes nothing is seen; which network was meant is not
             title,
             said,
-            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds"),
-            remedies=_loads_another(program.sources, frame, name),
+            (spans.span("cause", frame, f"loads into `{name}` what it holds"),),
+            remedies=_loads_another(program.sources, frame.file, given, name),
             because="the parameters that were loaded are the network's own",
         )
     bound = [f for f in _bindings(program.sources, frame.file, name) if spans.code_at(program.sources, f) == source]
-    if sign.facts["rests"] or not bound:
+    if rests or not bound:
         return None
     note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"
     remedies = (
@@ -278,29 +280,28 @@ def _never_copied(program: Program, sign: Sign, name: str, source: str) -> Findi
         "A value that is computed with it as the goal of a loss moves with every step.",
         (
             *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on"),
-            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since"),
+            spans.span("related", frame, "copied between two networks at first, into itself since"),
         ),
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",
     )
 
 
-def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remedy, ...]:
+def _loads_another(sources: SourceTexts, file: str, given: ast.expr, name: str) -> tuple[Remedy, ...]:
     """Load the state of the one network of which this file loads it elsewhere."""
     loads = [
         (bindings.text_of(n.func.value), _owner_of_state(sources, [], n.args[0]))
-        for n in bindings.every_node(sources, frame.file)
+        for n in bindings.every_node(sources, file)
         if is_method_call(n, "load_state_dict") and n.args
     ]
     others = {source for target, source in loads if target == name and source not in ("", name)}
-    here = bindings.call_at(sources, frame)
-    if len(others) != 1 or here is None or not here.args:
+    if len(others) != 1:
         return ()
     other = others.pop()
-    given = bindings.frame_of(sources, frame.file, here.args[0])
+    at = bindings.frame_of(sources, file, given)
     title = f"load the state of `{other}`"
     note = f"`{name}` becomes a copy of `{other}` again, as this file makes it elsewhere"
-    return remedy_at(given, "use_instead", title, "unsafe", note, inside=True, operand=name, name=other)
+    return remedy_at(at, "use_instead", title, "unsafe", note, inside=True, operand=name, name=other)
 
 
 def _owner_of_state(sources: SourceTexts, stack: Sequence[Frame], node: ast.expr) -> str:

@@ -12,7 +12,8 @@ from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
-from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.program.written_out import written_out
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import last_word
 from graphdoc.story.wording import folded, in_number, optimizer_of
@@ -72,6 +73,7 @@ def _of_itself(sources: SourceTexts, sign: Sign) -> tuple[str, str] | None:
     """The two operands of a difference or a distance, one of which is the other one detached; None for others."""
     frame = innermost_user(sign.stack)
     node = bindings.expression_at(sources, frame)
+    node = written_out(sources, frame, node) if node is not None else None
     if isinstance(node, ast.BinOp):
         two = [node.left, node.right]
     elif isinstance(node, ast.Call):
@@ -120,10 +122,10 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     )
 
 
-def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
+def _both_detached(program: Program, cut: Cut, at: Frame, value: str) -> Finding | None:
     """The part that was to carry the gradient is detached as well."""
-    at, sign = innermost(cut.stack), program.evidence.as_if
-    if at is None or sign is None:
+    sign = program.evidence.as_if
+    if sign is None:
         return None
     names = cut.behind or sign.parameters
     whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")

@@ -1,0 +1,157 @@
+"""An expression as if it stood in one piece: with what temporary names and the program's own short functions mean."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.program import bindings
+from graphdoc.source.module import Function, Loop, each
+from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, targets_of
+from graphdoc.source.scopes import own_nodes, parameters
+
+_MOST = 12
+"""Names and functions, one within the other, that are written out."""
+
+
+def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr) -> ast.expr:
+    """The expression ``node`` of the function around a place, written in one piece.
+
+    A name is replaced by its value where it only stands for another name (``n = self.net``) or is read here alone; a
+    call of a function of the program that consists of ``return …`` by what it returns. ``detach(x)`` becomes
+    ``x.detach()``. Places are those of ``node``.
+    """
+    if at is None:
+        return node
+    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at))
+    made: ast.expr = within.visit(copy.deepcopy(node))
+    return made
+
+
+def in_line(root: ast.Module, call: ast.Call) -> ast.expr:
+    """What a call of a one-line function of the program does, ``x.append(y)`` for ``put(x, y)``; others as they are."""
+    functions = (n for n in root.body if isinstance(n, ast.FunctionDef))
+    function = next((n for n in functions if is_name(call.func, n.name)), None)
+    value = _returned(function)
+    given = _given(function, call) if function is not None and value is not None else None
+    if value is None or given is None:
+        return call
+    made: ast.expr = _Put(given).visit(copy.deepcopy(value))
+    return ast.copy_location(made, call)
+
+
+def place_of(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
+    """The innermost line of the user's on a stack; of a function that only passes on what it is given, as
+    ``def step(of): of.step()`` does, that of its caller."""
+    users = [f for f in stack if f.user]
+    while len(users) > 1 and _passes_on(bindings.function_at(sources, users[-1])):
+        users.pop()
+    return users[-1] if users else None
+
+
+def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
+    """That place, and the call there, written out."""
+    at = place_of(sources, stack)
+    call = bindings.call_at(sources, at)
+    return (at, written_out(sources, at, call)) if at is not None and call is not None else None
+
+
+def _passes_on(function: Function | None) -> bool:
+    """Whether a function is one call, of and with nothing but its parameters."""
+    value = _returned(function)
+    if function is None or not isinstance(value, ast.Call):
+        return False
+    owner = value.func.value if isinstance(value.func, ast.Attribute) else value.func
+    given = [a.value if isinstance(a, ast.Starred) else a for a in (*value.args, *(k.value for k in value.keywords))]
+    names = parameters(function)
+    return all(isinstance(n, ast.Name) and n.id in names for n in (owner, *given))
+
+
+def _returned(function: Function | None) -> ast.expr | None:
+    """What the only statement of a function computes."""
+    body = function.body if function is not None else []
+    statement = only([s for s in body if not isinstance(getattr(s, "value", None), ast.Constant)])
+    return statement.value if isinstance(statement, ast.Return | ast.Expr) else None
+
+
+class _Written(ast.NodeTransformer):
+    """Replaces names and calls; what it puts in has the place that it stands at."""
+
+    def __init__(self, root: ast.Module, scope: Function | ast.Module) -> None:
+        self.root, self.own = root, own_nodes(scope)
+        self.reads = [n.id for n in each(scope, ast.Name) if is_read(n)]
+        self.loops = [n for n in self.own if isinstance(n, Loop)]
+        self.given = parameters(scope) if isinstance(scope, Function) else []
+        self.depth = 0
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._inner(self._value(node), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        made = in_line(self.root, node)
+        return self._inner(made, node) if made is not node else node
+
+    def _inner(self, value: ast.expr | None, node: ast.expr) -> ast.AST:
+        if value is None or self.depth >= _MOST:
+            return node
+        self.depth += 1
+        made: ast.AST = self.visit(copy.deepcopy(value))
+        self.depth -= 1
+        return made
+
+    def _value(self, node: ast.Name) -> ast.expr | None:
+        """What the name stands for; None where it is bound several times, or is more than a name for one use."""
+        bound = [s for s in self.own if isinstance(s, ast.stmt) and any(is_name(t, node.id) for t in targets_of(s))]
+        value = only([v for s in bound for target, v in pairs(s) if is_name(target, node.id)])
+        if len(bound) != 1 or value is None or value.lineno >= node.lineno or node.id in self.given:
+            return None
+        if any(covers(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
+            return None  # kept from before the loop
+        return value if is_path(value) or self.reads.count(node.id) == 1 else None
+
+
+_Given = tuple[dict[str, list[ast.expr]], dict[str, list[ast.keyword]]]
+"""What the parameters of a function are given, and what ``**more`` is."""
+
+
+class _Put(ast.NodeTransformer):
+    """Puts what is given in the place of parameters."""
+
+    def __init__(self, given: _Given) -> None:
+        self.given, self.more = given
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.given[node.id][0] if len(self.given.get(node.id, ())) == 1 else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        args = [self._several(a) for a in node.args]
+        node.args = [a for some in args for a in some]
+        node.keywords = [k for one in node.keywords for k in self._more(one)]
+        self.generic_visit(node)
+        return node
+
+    def _several(self, node: ast.expr) -> list[ast.expr]:
+        rest = node.value if isinstance(node, ast.Starred) else None
+        return self.given.get(rest.id, [node]) if isinstance(rest, ast.Name) else [node]
+
+    def _more(self, given: ast.keyword) -> list[ast.keyword]:
+        rest = given.value if given.arg is None else None
+        return self.more.get(rest.id, [given]) if isinstance(rest, ast.Name) else [given]
+
+
+def _given(function: ast.FunctionDef, call: ast.Call) -> _Given | None:
+    """What each parameter is given; None where the call does not tell."""
+    args = function.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args)]
+    unknown = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+    if unknown or args.kwonlyargs or (len(call.args) > len(names) and not args.vararg):
+        return None
+    found = {n: [a] for n, a in zip(names, call.args, strict=False)}
+    found |= {k.arg: [k.value] for k in call.keywords if k.arg in names}
+    if args.vararg is not None:
+        found[args.vararg.arg] = call.args[len(names) :]
+    more = {args.kwarg.arg: [k for k in call.keywords if k.arg not in names]} if args.kwarg is not None else {}
+    return (found, more) if {*names} <= found.keys() else None
