@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
@@ -14,6 +14,7 @@ from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_a
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.origins import may_mean
+from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
     blocks_of,
@@ -25,10 +26,10 @@ from graphdoc.source.paths import (
     parse_expression,
     path_of,
     plain_names,
+    sole_target,
     targets_of,
-    without_subscripts,
 )
-from graphdoc.source.scopes import is_readable
+from graphdoc.source.scopes import is_readable, parameters
 
 Block = list[ast.stmt]
 
@@ -192,7 +193,24 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
 
 def _base(node: ast.expr) -> str:
     """What an assignment changes: ``model.fc`` for itself, ``model.layers`` for ``model.layers[0]``."""
-    return bindings.text_of(without_subscripts(node))
+    while isinstance(node, ast.Subscript) and not path_of(node):
+        node = node.value
+    return bindings.text_of(node)
+
+
+def by_own_names(sources: SourceTexts, optimizers: list[Optimizer]) -> list[Optimizer]:
+    """The optimizers; those that the run knows by the argument of a function that only passes it on, ``def step(of):
+    of.step()``, by the name that they were bound to as they were made."""
+    functions = (f for _, f in bindings.everywhere(sources, ast.FunctionDef) if passes_on(f))
+    passing = {name for f in functions for name in parameters(f)}
+    return [replace(o, name=_bound_to(sources, o) or o.name) if o.name in passing else o for o in optimizers]
+
+
+def _bound_to(sources: SourceTexts, optimizer: Optimizer) -> str:
+    """The target of the innermost statement of those that ran as an optimizer was made."""
+    statements = (statement_at(sources, f) for f in reversed(optimizer.stack) if f.user)
+    targets = (sole_target(s) for s in statements if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
+    return next((path for t in targets if t is not None and (path := path_of(t))), "")
 
 
 # Who owns a parameter: the optimizers that hold it, none of them, or one cannot tell.

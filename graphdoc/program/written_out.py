@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function, Loop, each
-from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, path_of, targets_of
+from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, targets_of
 from graphdoc.source.scopes import own_nodes, parameters
 
 _MOST = 12
@@ -51,20 +51,10 @@ def place_of(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
 def without_helpers(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
     """The stack down to that line; all of it where no such function is the last of the user's on it."""
     users = [i for i, f in enumerate(stack) if f.user]
-    while len(users) > 1 and _passes_on(bindings.function_at(sources, stack[users[-1]])):
+    while len(users) > 1 and passes_on(bindings.function_at(sources, stack[users[-1]])):
         stack = stack[: users.pop()]
         stack = stack[: users[-1] + 1]
     return list(stack)
-
-
-def name_outside(sources: SourceTexts, stack: Sequence[Frame], name: str) -> str:
-    """What such functions at the end of a stack were given by this name, where that has a name of its own."""
-    users = [f for f in stack if f.user]
-    for _ in range(len(users) - len([f for f in without_helpers(sources, stack) if f.user])):
-        given = bindings.given_as(sources, users[-1], users[-2], name)
-        name = (path_of(given) if given is not None else "") or name
-        users.pop()
-    return name
 
 
 def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
@@ -74,7 +64,7 @@ def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.
     return (at, written_out(sources, at, call)) if at is not None and call is not None else None
 
 
-def _passes_on(function: Function | None) -> bool:
+def passes_on(function: Function | None) -> bool:
     """Whether a function is one call, of and with nothing but its parameters."""
     value = _returned(function)
     if function is None or not isinstance(value, ast.Call):

@@ -15,7 +15,7 @@ from graphdoc.program.optimizer_places import handed, may_step, spelled, written
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
 from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
-from graphdoc.program.written_out import name_outside, without_helpers
+from graphdoc.program.written_out import without_helpers
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_constant, is_read, only
@@ -76,8 +76,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, sign: Sign) -> Finding | None:
-    sources = program.sources
-    optimizers = [replace(o, name=name_outside(sources, sign.other, o.name)) for o in program.optimizers]
+    sources, optimizers = program.sources, program.optimizers
     sign = replace(sign, stack=without_helpers(sources, sign.stack), other=without_helpers(sources, sign.other))
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
