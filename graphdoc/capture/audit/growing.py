@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 from sys import _getframe
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import LOOKS, Sparse
@@ -151,7 +151,8 @@ def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, 
 
 
 def _inside(value: Any, torch: Any) -> list[Any]:
-    """What a list or dict has, and an object of a class of the program's own: a trainer, a meter; and the tensors that
+    """What a list or dict has, and an object of a class of the program's own, a trainer, a meter, or a
+    ``SimpleNamespace``; and the tensors that
     a module and those below it keep as plain attributes: running statistics, a state."""
     todo = [value] if torch.nn.Module in type(value).__mro__ else []
     kept = list[Any]()
@@ -164,5 +165,6 @@ def _inside(value: Any, torch: Any) -> list[Any]:
     if kind in (dict, OrderedDict, defaultdict):
         return list(islice(dict.values(value), MOST_ITEMS))
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    held = getattr(value, "__dict__", None) if isinstance(file, str) and is_user_file(file) else None
+    own = kind is SimpleNamespace or (isinstance(file, str) and is_user_file(file))
+    held = getattr(value, "__dict__", None) if own else None
     return [*(held.values() if type(held) is dict else ()), *kept]
