@@ -238,13 +238,16 @@ def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
 def cut_by_choice(program: Program, cut: Cut) -> bool:
     """Whether a condition decides that a term loses its graph by this cut, and not whether the term is there at all.
     One that asks if the value is a tensor decides nothing: nothing else can be cut."""
-    sign, cutting = program.evidence.as_if, innermost_user(cut.stack)
+    sources, sign = program.sources, program.evidence.as_if
+    cutting = place_of(sources, cut.stack)
     if cutting is None or sign is None or sign.kind != "constant-term":
         return False
-    adding, scope = innermost_user(sign.other), bindings.scope_at(program.sources, cutting)
+    adding, scope = place_of(sources, sign.other), bindings.scope_at(sources, cutting)
+    call = bindings.call_at(sources, cutting)
+    value = detached(written_out(sources, cutting, call, values=False)) if call is not None else None
     choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting) and not _asks_for_a_tensor(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
-    return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
+    return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting, key(value) if value else "") for n in apart)
 
 
 def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
@@ -255,7 +258,7 @@ def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
     return False
 
 
-def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
+def _has_another_way(choice: ast.If, cutting: Frame, value: str) -> bool:
     """Whether the value that is cut here goes on with its graph where the condition says otherwise: the other branch
     gives the same name, the name itself is replaced by what is left of it, or what follows is left out here."""
     one, other = choice.body, choice.orelse
@@ -266,7 +269,7 @@ def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
     around = [n for s in one for n in each(s, ast.stmt, ast.expr) if _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}
     there = {key(t) for s in other for n in walked(s) for t in targets_of(n)}
-    return bool(bound & (there | {key(n.value) for n in around if isinstance(n, ast.Attribute)}))
+    return bool(bound & (there | {value, *(key(n.value) for n in around if isinstance(n, ast.Attribute))}))
 
 
 def _spans(node: ast.stmt | ast.expr, frame: Frame) -> bool:

@@ -181,6 +181,8 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.
 
+_RENEWING = frozenset({"clear", "update"})
+"""Methods behind which a container holds other gradients."""
 _KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Return)
 
 
@@ -275,7 +277,7 @@ def _read_next(sources: SourceTexts, stack: list[Frame], file: str, name: str, l
     """Where the program reads ``name`` behind a call, or in the next round of a loop, before binding it anew; None
     where it does not. ``line`` is the one that runs in the function of the name; a name of the module is looked for in
     the functions that it has called as well."""
-    root = bindings.tree(sources, file)
+    root, parents = bindings.tree(sources, file), Source(file, sources.get(file, "")).parents
     holder = bindings.scope_around(root, line)
     inside = [f for f in reversed(stack) if f.user and f.file == file] if holder is root else []
     levels = [(bindings.scope_at(sources, f), f.line) for f in inside] or [(holder, line)]
@@ -290,7 +292,8 @@ def _read_next(sources: SourceTexts, stack: list[Frame], file: str, name: str, l
         found = next(filter(None, every), [])
         first = min(found, key=lambda u: (u[0], u[1].lineno, not is_read(u[1]), u[1].col_offset), default=None)
         if first is not None:
-            return bindings.frame_of(sources, file, first[1]) if is_read(first[1]) else None
+            renewed = not is_read(first[1]) or is_attribute(parents.get(first[1]), *_RENEWING)
+            return bindings.frame_of(sources, file, first[1]) if not renewed else None
     return None
 
 
@@ -309,7 +312,7 @@ def _uses(root: ast.Module, scope: Function | ast.Module, name: str) -> list[tup
 def _named(root: ast.Module, nodes: Sequence[ast.AST], name: str) -> list[ast.expr]:
     """The nodes that are ``name``, without those by which it is filled."""
     calls = [in_line(root, n) for n in nodes if isinstance(n, ast.Call)]
-    owners = [c.func.value for c in calls if is_method_call(c, *FILLING)]
+    owners = [c.func.value for c in calls if is_method_call(c, *FILLING - _RENEWING)]
     filled = {(n.lineno, n.col_offset) for n in owners}
     paths = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)]
     return [n for n in paths if bindings.text_of(n) == name and (n.lineno, n.col_offset) not in filled]
@@ -355,7 +358,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
         named += [n for n in given if same.intersection(bindings.text_of(t) for t in n.targets)]  # previous = grads
         if any(_uncopied(n) for n in named):
             own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
-            return [bindings.frame_of(sources, file, e) for e in own]
+            return list({f.extent: f for f in (bindings.frame_of(sources, file, e) for e in own)}.values())
     returned = ((other, e) for other, n in bindings.everywhere(sources, ast.Return) for e in _uncopied(n))
     return [bindings.frame_of(sources, other, e) for other, e in returned]
 

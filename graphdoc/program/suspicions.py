@@ -10,6 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.written_out import written_out
 from graphdoc.source.module import each, has, is_method_call, is_within, keyword
 from graphdoc.source.paths import (
     called,
@@ -71,7 +72,10 @@ def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]
 
 def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters without gradient may enter the loss in the detached part of a straight-through sum alone."""
-    return any(s.kind == "suspect-unreached" for s in signs) and any(_is_estimator(n) for n in _nodes(sources))
+    if not any(s.kind == "suspect-unreached" for s in signs):
+        return False
+    sums = ((file, n) for file, n in bindings.everywhere(sources, ast.BinOp) if isinstance(n.op, ast.Add))
+    return any(_is_estimator(written_out(sources, bindings.frame_of(sources, file, n), n)) for file, n in sums)
 
 
 def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:

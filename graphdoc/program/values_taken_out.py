@@ -320,7 +320,8 @@ class Number:
 
 def called_on(program: Program) -> tuple[Frame | None, str]:
     """Where the program calls the method that failed, and what it calls it on, as it is written there."""
-    at, call = call_made(program.sources, program.raised.stack if program.raised is not None else []) or (None, None)
+    stack = program.raised.stack if program.raised is not None else []
+    at, call = call_made(program.sources, stack, values=False) or (None, None)
     return (at, text_of(call.func.value)) if is_method_call(call) else (program.raised_at, "")
 
 

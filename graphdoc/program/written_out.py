@@ -16,16 +16,16 @@ _MOST = 12
 """Names and functions, one within the other, that are written out."""
 
 
-def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr) -> ast.expr:
+def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr, *, values: bool = True) -> ast.expr:
     """The expression ``node`` of the function around a place, written in one piece.
 
-    A name is replaced by its value where it only stands for another name (``n = self.net``) or is read here alone; a
-    call of a function of the program that consists of ``return …`` by what it returns. ``detach(x)`` becomes
-    ``x.detach()``. Places are those of ``node``.
+    A name is replaced where it only stands for another name (``n = self.net``), and by its value where it is read here
+    alone (not without ``values``); a call of a function of the program that consists of ``return …`` by what it
+    returns: ``detach(x)`` becomes ``x.detach()``.
     """
     if at is None:
         return node
-    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at))
+    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at), values)
     made: ast.expr = within.visit(copy.deepcopy(node))
     return made
 
@@ -57,11 +57,11 @@ def without_helpers(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]
     return list(stack)
 
 
-def call_made(sources: SourceTexts, stack: Sequence[Frame]) -> tuple[Frame, ast.expr] | None:
+def call_made(sources: SourceTexts, stack: Sequence[Frame], *, values: bool = True) -> tuple[Frame, ast.expr] | None:
     """That place, and the call there, written out."""
     at = place_of(sources, stack)
     call = bindings.call_at(sources, at)
-    return (at, written_out(sources, at, call)) if at is not None and call is not None else None
+    return (at, written_out(sources, at, call, values=values)) if at is not None and call is not None else None
 
 
 def passes_on(function: Function | None) -> bool:
@@ -85,7 +85,8 @@ def _returned(function: Function | None) -> ast.expr | None:
 class _Written(ast.NodeTransformer):
     """Replaces names and calls; what it puts in has the place that it stands at."""
 
-    def __init__(self, root: ast.Module, scope: Function | ast.Module) -> None:
+    def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool) -> None:
+        self.values = values
         self.root, self.own = root, own_nodes(scope)
         self.reads = [n.id for n in each(scope, ast.Name) if is_read(n)]
         self.loops = [n for n in self.own if isinstance(n, Loop)]
@@ -116,7 +117,7 @@ class _Written(ast.NodeTransformer):
             return None
         if any(covers(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
             return None  # kept from before the loop
-        return value if is_path(value) or self.reads.count(node.id) == 1 else None
+        return value if is_path(value) or (self.values and self.reads.count(node.id) == 1) else None
 
 
 _Given = tuple[dict[str, list[ast.expr]], dict[str, list[ast.keyword]]]
