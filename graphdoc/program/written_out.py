@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function, Loop, each
-from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, targets_of
+from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, plain_names, targets_of
 from graphdoc.source.scopes import own_nodes, parameters
 
+_One = TypeVar("_One", bound=ast.AST)
 _MOST = 12
 """Names and functions, one within the other, that are written out."""
 
@@ -82,19 +86,53 @@ def _returned(function: Function | None) -> ast.expr | None:
     return statement.value if isinstance(statement, ast.Return | ast.Expr) else None
 
 
+def everywhere(sources: SourceTexts, kind: type[_One]) -> Iterator[tuple[str, _One]]:
+    """The nodes of a kind in the files of a run, each with its file, with all expressions written out."""
+    for file in sources:
+        for node in each(in_one_piece(bindings.tree(sources, file)), kind):
+            yield file, node
+
+
+@lru_cache(maxsize=64)
+def in_one_piece(root: ast.Module) -> ast.Module:
+    """A copy of a file in which every expression is written out. The statements that bind what is put in elsewhere stay
+    there; all places are those of the source."""
+    made = copy.deepcopy(root)
+    within = _Written(made, made, True)
+    made.body = [within.visit(s) for s in made.body]
+    return made
+
+
 class _Written(ast.NodeTransformer):
     """Replaces names and calls; what it puts in has the place that it stands at."""
 
     def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool) -> None:
-        self.values = values
-        self.root, self.own = root, own_nodes(scope)
-        self.reads = [n.id for n in each(scope, ast.Name) if is_read(n)]
-        self.loops = [n for n in self.own if isinstance(n, Loop)]
-        self.given = parameters(scope) if isinstance(scope, Function) else []
-        self.depth = 0
+        own = own_nodes(scope)
+        self.root, self.values, self.depth = root, values, 0
+        nodes = list(ast.walk(scope))  # not ``walked``: what is written out changes
+        self.reads = Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_read(n))
+        self.loops = [n for n in own if isinstance(n, Loop)]
+        self.bound: dict[str, list[ast.stmt]] = {}
+        for s in (n for n in own if isinstance(n, ast.stmt)):
+            for t in targets_of(s):
+                if isinstance(t, ast.Name):
+                    self.bound.setdefault(t.id, []).append(s)
+        self.given = {a.arg for a in nodes if isinstance(a, ast.arg)}
+        self.given |= {n for c in nodes if isinstance(c, ast.comprehension) for n in plain_names(c.target)}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: Function) -> ast.AST:
+        within = _Written(self.root, node, self.values)
+        node.body = [within.visit(s) for s in node.body]
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._inner(self._value(node), node)
+        return self._inner(self._value(node), node) if is_read(node) else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -111,13 +149,21 @@ class _Written(ast.NodeTransformer):
 
     def _value(self, node: ast.Name) -> ast.expr | None:
         """What the name stands for; None where it is bound several times, or is more than a name for one use."""
-        bound = [s for s in self.own if isinstance(s, ast.stmt) and any(is_name(t, node.id) for t in targets_of(s))]
-        value = only([v for s in bound for target, v in pairs(s) if is_name(target, node.id)])
-        if len(bound) != 1 or value is None or value.lineno >= node.lineno or node.id in self.given:
+        bound = self.bound.get(node.id, [])
+        if len(bound) != 1 or node.id in self.given:
             return None
-        if any(covers(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
+        value = only([v for target, v in pairs(bound[0]) if is_name(target, node.id)])
+        if value is None or value.lineno >= node.lineno:
+            return None
+        if any(_repeats(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
             return None  # kept from before the loop
-        return value if is_path(value) or (self.values and self.reads.count(node.id) == 1) else None
+        return value if is_path(value) or (self.values and self.reads[node.id] == 1) else None
+
+
+def _repeats(loop: ast.stmt, line: int) -> bool:
+    """Whether a loop runs a line again in each round: what it goes through is computed once."""
+    once = isinstance(loop, ast.For | ast.AsyncFor) and line < loop.body[0].lineno
+    return covers(loop, line) and not once
 
 
 _Given = tuple[dict[str, list[ast.expr]], dict[str, list[ast.keyword]]]
