@@ -27,6 +27,7 @@ from graphdoc.source.paths import (
     last_word,
     only,
     parse_expression,
+    path_of,
     plain_names,
     without_subscripts,
 )
@@ -332,7 +333,7 @@ def one_shot(
         return None
     value, name = found[-1].value, found[-1].name
     module, tests = module_of(value)
-    names = [module, *(bindings.dotted(b.value) for b in behind(sources, found[-1].stack, parse_expression(module)))]
+    names = [module, *(path_of(b.value) for b in behind(sources, found[-1].stack, parse_expression(module)))]
     known = [m for m in names if m and _learning(parameters, m)]
     # A module of another name here than where the run has found it: none of what it found is frozen.
     whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
@@ -356,8 +357,8 @@ def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
             return module, [*tests, test]
         # A list's modules, gathered for this call.
         case ast.Call(func=ast.Attribute(value=ast.Call(args=[owner]) as base)) if called(base) == "ModuleList":
-            return bindings.dotted(owner) if called(value) in ITERATORS else "", []
-    return bindings.dotted(value.func.value) if is_method_call(value, *ITERATORS) else "", []
+            return path_of(owner) if called(value) in ITERATORS else "", []
+    return path_of(value.func.value) if is_method_call(value, *ITERATORS) else "", []
 
 
 def asks_for_gradient(node: ast.expr) -> bool:

@@ -17,9 +17,10 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
+from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
 from graphdoc.source.module import Source, each, has, is_method_call, values_of
-from graphdoc.source.paths import is_read, last_word, only, plain_names, sole_target, targets_of
+from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -123,12 +124,12 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 target = node.targets[0]
                 target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
-            if node is None or not isinstance(target, ast.Name | ast.Attribute):
+            if node is None or target is None or not path_of(target):
                 return None
             name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
             every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
             later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
-            whole = [n for n in later if not _is_number(source.parents[n])]
+            whole = [n for n in later if not _is_number(source.tree, source.parents[n])]
             read |= len(later) > len(whole)
             if not whole:
                 return frame, name, read
@@ -150,10 +151,10 @@ def _lies_in(frame: Frame, node: ast.expr) -> bool:
     )
 
 
-def _is_number(reader: ast.AST) -> bool:
+def _is_number(root: ast.Module, reader: ast.AST) -> bool:
     """Whether who reads a value takes its number alone."""
     if isinstance(reader, ast.Call):
-        return dotted(reader.func) in _READERS
+        return dotted(reader.func) in _READERS or is_method_call(in_line(root, reader), *_NUMBERS)
     return isinstance(reader, ast.FormattedValue) or (isinstance(reader, ast.Attribute) and reader.attr in _NUMBERS)
 
 

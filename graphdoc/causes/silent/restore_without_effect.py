@@ -12,7 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import innermost_user, span_of
 from graphdoc.source.module import is_method_call
-from graphdoc.source.paths import without_subscripts
+from graphdoc.source.paths import path_of, without_subscripts
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -63,7 +63,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     state = bindings.argument(call, 0, "state_dict") if is_method_call(call, "load_state_dict") else None
     if at is None or taken is None or state is None:
         return None  # a function of another package loads it: under which name it is kept is not known
-    if written_through(sources, at.file, bindings.text_of(without_subscripts(state)), at.line):
+    if written_through(sources, at.file, path_of(state) or bindings.text_of(without_subscripts(state)), at.line):
         return None
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
