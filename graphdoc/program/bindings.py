@@ -142,9 +142,11 @@ def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
 
 
 def argument(call: ast.Call | None, position: int, keyword: str) -> ast.expr | None:
-    """An argument of a call by position or keyword."""
+    """An argument of a call by position or keyword; None where a ``*rest`` before it may give others."""
+    given = call.args[: position + 1] if call is not None else []
     named = next((k.value for k in call.keywords if k.arg == keyword), None) if call is not None else None
-    return named or (call.args[position] if call is not None and position < len(call.args) else None)
+    known = len(given) > position and not any(isinstance(a, ast.Starred) for a in given)
+    return named or (given[position] if known else None)
 
 
 def text_of(node: ast.AST | None) -> str:
