@@ -70,7 +70,7 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
         return found
     kept = kept_as_number(sources, made)
     node = statement_at(sources, kept[0]) if kept is not None else None
-    if kept is None or node is None or kept[0] is users[-1] or "." in kept[1]:
+    if kept is None or node is None or kept[0] is users[-1] or not kept[1].isidentifier():
         return None
     return kept[:2] if is_unread(source_at(sources, kept[0]), node, kept[1]) else None
 

@@ -335,7 +335,7 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
     """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
     object. A bare name means it in the function of ``near`` alone."""
     end, around = _end_of(name), bindings.function_at(sources, near)
-    for method, path, at in _stepped_paths(sources):
+    for method, path, at in _stepped_paths(sources, as_written=True):
         own = bool(method) and path[:1] == ["self"] and len(path) == 2
         here = at.file == near.file and (len(end) > 1 or bindings.function_at(sources, at) is around)
         if path and here and (_end(path) == end or (own and path[-1] == end[-1])):
@@ -362,12 +362,12 @@ def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> l
     scheduler of theirs."""
     named = ((o, parse_expression(o.name)) for o in optimizers if o.id != ident)
     others = {_end_of(o.name) for o, path in named if path is not None and path_of(path)}
-    found = {
-        at: None
+    found = [
+        at
         for _, path, at in _stepped_paths(sources, given=False)
         if not path or (_end(path) not in others and "sched" not in path[-1].lower())
-    }
-    return list(found)
+    ]
+    return [at for n, at in enumerate(found) if at not in found[:n]]
 
 
 def _made_once(roots: list[ast.Module]) -> set[str]:
@@ -397,20 +397,23 @@ def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) 
     return found
 
 
-def _stepped_paths(sources: SourceTexts, given: bool = True) -> Iterator[tuple[str, list[str], Frame]]:
+def _stepped_paths(
+    sources: SourceTexts, given: bool = True, as_written: bool = False
+) -> Iterator[tuple[str, list[str], Frame]]:
     """What ``step`` is called on, and what it is given, behind names and arguments: each with the method around it and
-    the call that says so.
+    the call that says so. With ``as_written`` first by the name that stands there.
 
     Not where its result is unpacked, as an environment's is.
     """
     for file in sources:
         root = tree(sources, file)
         unpacked = {id(n.value) for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
-        for method, n in _within_methods(root):
-            if id(n) in unpacked or not is_method_call(n, "step"):
-                continue
+        calls = ((method, n) for method, n in _within_methods(root) if id(n) not in unpacked)
+        for method, n in ((method, n) for method, n in calls if is_method_call(n, "step")):
             at = frame_of(sources, file, n)
             for whole in (n.func.value, *(n.args if given else ())):
+                if as_written:
+                    yield method, _names(whole), at
                 for meant in may_mean(sources, at, whole):
                     yield _method_at(sources, meant.at) if meant.at != at else method, _names(meant.value), meant.use
 
