@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
@@ -20,7 +21,7 @@ from graphdoc.program.spans import shared_levels
 from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
 from graphdoc.source.module import Source, each, has, is_method_call, values_of
-from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, sole_target, targets_of
+from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, root_of, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -91,13 +92,31 @@ def bound_anew(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
-    """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
-    empty. A name that begins with an underscore says itself that nobody does."""
+    """The one name that the statement at a place binds, where nothing ever reads what it is bound to there; else empty.
+    A name that begins with an underscore says itself that nobody does; an attribute or an entry has to be bound again
+    in the same block."""
     source, node = source_at(sources, frame), statement_at(sources, frame)
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call()):
             return name if is_unread(source, node, name) else ""
+        case ast.Assign(targets=[target], value=ast.Call()):
+            return path_of(target) if _is_bound_over(source, node, target) else ""
     return ""
+
+
+def _is_bound_over(source: Source, node: ast.stmt, target: ast.expr) -> bool:
+    """Whether a later statement of the block binds this attribute or entry again, before anything reads it or may."""
+    path, root = path_of(target), text_of(root_of(target))
+    methods = {n.name for n in each(source.tree, ast.FunctionDef)}
+    block, index = source.node_block(node)
+    for statement in block[index + 1 :] if path else ():
+        for name in (n for n in each(statement, ast.Name) if n.id == root):
+            parts = list(takewhile(path_of, source.node_ancestors(name)))
+            if not parts or last_word(parts[0]) in methods or any(is_read(p) and path_of(p) == path for p in parts):
+                return False
+        if path in map(path_of, targets_of(statement)):
+            return True
+    return False
 
 
 def is_unread(source: Source, node: ast.stmt, name: str) -> bool:
