@@ -18,6 +18,8 @@ from graphdoc.source.scopes import own_nodes, parameters
 _One = TypeVar("_One", bound=ast.AST)
 _MOST = 12
 """Names and functions, one within the other, that are written out."""
+_NEAR = 4
+"""The same where a whole file is."""
 
 
 def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr, *, values: bool = True) -> ast.expr:
@@ -29,7 +31,7 @@ def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr, *, value
     """
     if at is None:
         return node
-    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at), values)
+    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at), values, _MOST)
     made: ast.expr = within.visit(copy.deepcopy(node))
     return made
 
@@ -97,8 +99,7 @@ def everywhere(sources: SourceTexts, kind: type[_One]) -> Iterator[tuple[str, _O
 def in_one_piece(root: ast.Module) -> ast.Module:
     """A copy of a file in which every expression is written out. The statements that bind what is put in elsewhere stay
     there; all places are those of the source."""
-    made = copy.deepcopy(root)
-    within = _Written(made, made, True)
+    made, within = copy.deepcopy(root), _Written(root, root, True, _NEAR)
     made.body = [within.visit(s) for s in made.body]
     return made
 
@@ -106,9 +107,9 @@ def in_one_piece(root: ast.Module) -> ast.Module:
 class _Written(ast.NodeTransformer):
     """Replaces names and calls; what it puts in has the place that it stands at."""
 
-    def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool) -> None:
+    def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool, most: int) -> None:
         own = own_nodes(scope)
-        self.root, self.values, self.depth = root, values, 0
+        self.root, self.values, self.most, self.depth = root, values, most, 0
         nodes = list(ast.walk(scope))  # not ``walked``: what is written out changes
         self.reads = Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_read(n))
         self.loops = [n for n in own if isinstance(n, Loop)]
@@ -127,7 +128,12 @@ class _Written(ast.NodeTransformer):
         return self._function(node)
 
     def _function(self, node: Function) -> ast.AST:
-        within = _Written(self.root, node, self.values)
+        # What is put in is taken from the source, so that its depth stays bounded.
+        same = (n for n in each(self.root, ast.FunctionDef, ast.AsyncFunctionDef) if n.lineno == node.lineno)
+        own = next((n for n in same if n.col_offset == node.col_offset), None)
+        if own is None:
+            return node
+        within = _Written(self.root, own, self.values, self.most)
         node.body = [within.visit(s) for s in node.body]
         return node
 
@@ -140,7 +146,7 @@ class _Written(ast.NodeTransformer):
         return self._inner(made, node) if made is not node else node
 
     def _inner(self, value: ast.expr | None, node: ast.expr) -> ast.AST:
-        if value is None or self.depth >= _MOST:
+        if value is None or self.depth >= self.most:
             return node
         self.depth += 1
         made: ast.AST = self.visit(copy.deepcopy(value))
