@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, given_to, keyword, parsed, walked
-from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, plain_names, targets_of
+from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, path_of, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
@@ -142,9 +142,11 @@ def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
 
 
 def argument(call: ast.Call | None, position: int, keyword: str) -> ast.expr | None:
-    """An argument of a call by position or keyword."""
+    """An argument of a call by position or keyword; None where a ``*rest`` before it may give others."""
+    given = call.args[: position + 1] if call is not None else []
     named = next((k.value for k in call.keywords if k.arg == keyword), None) if call is not None else None
-    return named or (call.args[position] if call is not None and position < len(call.args) else None)
+    known = len(given) > position and not any(isinstance(a, ast.Starred) for a in given)
+    return named or (given[position] if known else None)
 
 
 def text_of(node: ast.AST | None) -> str:
@@ -180,13 +182,14 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
     """The assignments to ``name`` that the code at ``frame`` can see, latest first.
 
     Those in the same function above the line; where there are none, those of the functions around it, then those of
-    the module. An attribute (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
+    the module. An attribute (``self.state``) and an entry (``held["state"]``) are looked for in the whole file. The
+    frame is the whole statement's place.
     """
     root = tree(sources, frame.file)
     if not name:
         return []
     around = _functions_around(root, frame.line)
-    if "." in name:
+    if not name.isidentifier():
         found = [a for a in _assigned(root, name) if a[0].lineno != frame.line]
     else:
         found = [a for a in _assigned(around[0], name) if a[0].lineno < frame.line] if around else []
@@ -204,7 +207,7 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
 def _assigned(root: ast.AST, name: str, deep: bool = True) -> list[tuple[ast.stmt, ast.expr]]:
     kinds = ast.Assign | ast.AnnAssign | ast.AugAssign
     found = [n for n in (walked(root) if deep else own_nodes(root)) if isinstance(n, kinds)]
-    return [(n, n.value) for n in found if n.value is not None and name in map(dotted, targets_of(n))]
+    return [(n, n.value) for n in found if n.value is not None and name in map(path_of, targets_of(n))]
 
 
 def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:

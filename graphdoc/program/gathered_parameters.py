@@ -12,6 +12,7 @@ from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.origins import behind
 from graphdoc.program.spans import user_line
+from graphdoc.program.written_out import everywhere
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (
@@ -26,6 +27,7 @@ from graphdoc.source.paths import (
     last_word,
     only,
     parse_expression,
+    path_of,
     plain_names,
     without_subscripts,
 )
@@ -96,8 +98,8 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
     """
     found = [
         collected
-        for file, scope in bindings.everywhere(sources)
-        if isinstance(scope, Function) and _keeps_to_names(scope)
+        for file, scope in everywhere(sources, ast.FunctionDef)
+        if _keeps_to_names(scope)
         for block in _straight(scope)
         for at, loop in enumerate(block)
         if isinstance(loop, ast.For)
@@ -150,7 +152,7 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
         picking = [test for test in over.ifs if _picks(over.iter, over.target, test)] if kept else []
         filters += bool(picking)
         rejected |= {n for n in loose for test in picking if _rejects(test, over.target, n)}
-    for _, loop in bindings.everywhere(sources, ast.For):
+    for _, loop in everywhere(sources, ast.For):
         tested = [n for n in each(loop, ast.If) if _picks(loop.iter, loop.target, n.test)]
         passing = any(isinstance(n.body[-1], ast.Continue) for n in tested)
         found = [f for f in _fillings(loop) if any(n.test is test for n in tested for test, _ in f.tests)]
@@ -197,7 +199,7 @@ def is_initialised(sources: SourceTexts, name: str) -> bool:
     """Whether the program begins a parameter, or one after the other in a loop, by a function that is for that:
     ``nn.init.xavier_uniform_(self.weight)``, ``self.weight.data.uniform_(-a, a)``."""
     last = name.rpartition(".")[2]
-    calls = (call for _, call in bindings.everywhere(sources, ast.Call) if called(call).endswith("_"))
+    calls = (call for _, call in everywhere(sources, ast.Call) if called(call).endswith("_"))
     for call in calls:
         texts = [bindings.text_of(e).removesuffix(".data") for e in (*call.args[:1], receiver_of(call))]
         of_loop = "init" in bindings.text_of(call.func) and any(text.isidentifier() for text in texts)
@@ -331,7 +333,7 @@ def one_shot(
         return None
     value, name = found[-1].value, found[-1].name
     module, tests = module_of(value)
-    names = [module, *(bindings.dotted(b.value) for b in behind(sources, found[-1].stack, parse_expression(module)))]
+    names = [module, *(path_of(b.value) for b in behind(sources, found[-1].stack, parse_expression(module)))]
     known = [m for m in names if m and _learning(parameters, m)]
     # A module of another name here than where the run has found it: none of what it found is frozen.
     whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
@@ -357,8 +359,8 @@ def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
             return module, [*tests, test]
         # A list's modules, gathered for this call.
         case ast.Call(func=ast.Attribute(value=ast.Call(args=[owner]) as base)) if called(base) == "ModuleList":
-            return bindings.dotted(owner) if called(value) in ITERATORS else "", []
-    return bindings.dotted(value.func.value) if is_method_call(value, *ITERATORS) else "", []
+            return path_of(owner) if called(value) in ITERATORS else "", []
+    return path_of(value.func.value) if is_method_call(value, *ITERATORS) else "", []
 
 
 def asks_for_gradient(node: ast.expr) -> bool:

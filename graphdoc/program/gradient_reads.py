@@ -14,7 +14,7 @@ from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.written_out import in_line, written_out
+from graphdoc.program.written_out import in_line, in_one_piece, written_out
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
@@ -331,7 +331,7 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     ``for g in grads: g.zero_()``, ``for p, g in zip(params, grads): g.mul_(0.9)``, ``torch._foreach_zero_(grads)``,
     ``state[key] += 1``.
     """
-    root = bindings.tree(sources, file)
+    root = in_one_piece(bindings.tree(sources, file))
     scope = (None if "." in name else bindings.function_around(root, line)) or root
     own = ((loop, bindings.text_of(t)) for loop in each(scope, ast.For) for t in targets_of(loop))
     over = ((n, iterated(loop.target, loop.iter, n) or loop.iter) for loop, n in own)

@@ -19,6 +19,7 @@ from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.origins import behind, uncopied
 from graphdoc.program.remainders import conditions_on
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
 from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
@@ -271,7 +272,7 @@ def _frozen(node: ast.stmt) -> str:
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
-    for cls in each(bindings.tree(sources, file), ast.ClassDef):
+    for cls in each(in_one_piece(bindings.tree(sources, file)), ast.ClassDef):
         methods = bindings.methods_of(cls)
         if "train" not in methods:
             continue
@@ -401,11 +402,16 @@ class Unfrozen:
         return name == owner or name.startswith(owner + ".")
 
 
+_DEFINITION = Function | ast.ClassDef
+"""What stands in such a statement runs when it is called."""
+
+
 def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOverride) -> Unfrozen | None:
     """What a statement that no branch leaves out has switched on before the step with this stack."""
     train: Frame | None = None
     for frame in (f for f in reversed(stack) if f.user):
-        passed = list(_passed(bindings.scope_at(sources, frame).body, frame.line))
+        around = bindings.scope_around(in_one_piece(bindings.tree(sources, frame.file)), frame.line)
+        passed = list(_passed(around.body, frame.line))
         on = max((n for n, s in enumerate(passed) if switched(s, True)), default=-1)
         trains = [s for s in passed[on + 1 :] if _is_train(s)]
         train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
@@ -413,7 +419,7 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
             continue
         known = [
             override.frame(sources, override.cls),
-            *(bindings.frame_of(sources, frame.file, s) for s in passed[: on + 1]),
+            *(bindings.frame_of(sources, frame.file, s) for s in passed[: on + 1] if not isinstance(s, _DEFINITION)),
         ]
         if train is None or any(not any(off.on_lines_of(k) for k in known) for off in _switching_off(sources)):
             return None

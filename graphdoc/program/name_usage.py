@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
@@ -17,9 +18,10 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
+from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
 from graphdoc.source.module import Source, each, has, is_method_call, values_of
-from graphdoc.source.paths import is_read, last_word, only, plain_names, sole_target, targets_of
+from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, root_of, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -69,7 +71,7 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
         return found
     kept = kept_as_number(sources, made)
     node = statement_at(sources, kept[0]) if kept is not None else None
-    if kept is None or node is None or kept[0] is users[-1] or "." in kept[1]:
+    if kept is None or node is None or kept[0] is users[-1] or not kept[1].isidentifier():
         return None
     return kept[:2] if is_unread(source_at(sources, kept[0]), node, kept[1]) else None
 
@@ -90,13 +92,31 @@ def bound_anew(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
-    """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
-    empty. A name that begins with an underscore says itself that nobody does."""
+    """The one name that the statement at a place binds, where nothing ever reads what it is bound to there; else empty.
+    A name that begins with an underscore says itself that nobody does; an attribute or an entry has to be bound again
+    in the same block."""
     source, node = source_at(sources, frame), statement_at(sources, frame)
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call()):
             return name if is_unread(source, node, name) else ""
+        case ast.Assign(targets=[target], value=ast.Call()):
+            return path_of(target) if _is_bound_over(source, node, target) else ""
     return ""
+
+
+def _is_bound_over(source: Source, node: ast.stmt, target: ast.expr) -> bool:
+    """Whether a later statement of the block binds this attribute or entry again, before anything reads it or may."""
+    path, root = path_of(target), text_of(root_of(target))
+    methods = {n.name for n in each(source.tree, ast.FunctionDef)}
+    block, index = source.node_block(node)
+    for statement in block[index + 1 :] if path else ():
+        for name in (n for n in each(statement, ast.Name) if n.id == root):
+            parts = list(takewhile(path_of, source.node_ancestors(name)))
+            if not parts or last_word(parts[0]) in methods or any(is_read(p) and path_of(p) == path for p in parts):
+                return False
+        if path in map(path_of, targets_of(statement)):
+            return True
+    return False
 
 
 def is_unread(source: Source, node: ast.stmt, name: str) -> bool:
@@ -123,12 +143,12 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 target = node.targets[0]
                 target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
-            if node is None or not isinstance(target, ast.Name | ast.Attribute):
+            if node is None or target is None or not path_of(target):
                 return None
             name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
             every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
             later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
-            whole = [n for n in later if not _is_number(source.parents[n])]
+            whole = [n for n in later if not _is_number(source.tree, source.parents[n])]
             read |= len(later) > len(whole)
             if not whole:
                 return frame, name, read
@@ -150,10 +170,10 @@ def _lies_in(frame: Frame, node: ast.expr) -> bool:
     )
 
 
-def _is_number(reader: ast.AST) -> bool:
+def _is_number(root: ast.Module, reader: ast.AST) -> bool:
     """Whether who reads a value takes its number alone."""
     if isinstance(reader, ast.Call):
-        return dotted(reader.func) in _READERS
+        return dotted(reader.func) in _READERS or is_method_call(in_line(root, reader), *_NUMBERS)
     return isinstance(reader, ast.FormattedValue) or (isinstance(reader, ast.Attribute) and reader.attr in _NUMBERS)
 
 

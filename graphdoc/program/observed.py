@@ -31,7 +31,7 @@ from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.carried_names import carried
 from graphdoc.program.container_entries import kept_name, statements_at, user_frames
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
-from graphdoc.program.optimizer_places import Owners, idle_optimizers
+from graphdoc.program.optimizer_places import Owners, by_own_names, idle_optimizers
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
@@ -228,7 +228,8 @@ class Program:
         """Where chains of gradients end."""
         self.signs = evidence.signs
         """What was seen without an error."""
-        self.parameters, self.optimizers, self.packages = evidence.parameters, evidence.optimizers, evidence.packages
+        self.parameters, self.packages = evidence.parameters, evidence.packages
+        self.optimizers = by_own_names(evidence.sources, evidence.optimizers)
 
     # -- what it is made of ------------------------------------------------------------------------------------------
 
@@ -357,7 +358,7 @@ class Program:
     @cached_property
     def never_stepped(self) -> frozenset[int]:
         """Optimizers that have not stepped, and that no line of the program can mean."""
-        return idle_optimizers(self.evidence.sources, self.evidence.events, self.evidence.optimizers)
+        return idle_optimizers(self.evidence.sources, self.evidence.events, self.optimizers)
 
     @cached_property
     def journal(self) -> Journal:

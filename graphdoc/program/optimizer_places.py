@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, statement_at, tree, trees
+from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree, tree_at, trees
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.origins import may_mean
+from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
     blocks_of,
@@ -21,11 +23,13 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     only,
+    parse_expression,
+    path_of,
     plain_names,
+    sole_target,
     targets_of,
-    without_subscripts,
 )
-from graphdoc.source.scopes import is_readable
+from graphdoc.source.scopes import is_readable, parameters
 
 Block = list[ast.stmt]
 
@@ -189,7 +193,24 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
 
 def _base(node: ast.expr) -> str:
     """What an assignment changes: ``model.fc`` for itself, ``model.layers`` for ``model.layers[0]``."""
-    return bindings.text_of(without_subscripts(node))
+    while isinstance(node, ast.Subscript) and not path_of(node):
+        node = node.value
+    return bindings.text_of(node)
+
+
+def by_own_names(sources: SourceTexts, optimizers: list[Optimizer]) -> list[Optimizer]:
+    """The optimizers; those that the run knows by the argument of a function that only passes it on, ``def step(of):
+    of.step()``, by the name that they were bound to as they were made."""
+    functions = (f for _, f in bindings.everywhere(sources, ast.FunctionDef) if passes_on(f))
+    passing = {name for f in functions for name in parameters(f)}
+    return [replace(o, name=_bound_to(sources, o) or o.name) if o.name in passing else o for o in optimizers]
+
+
+def _bound_to(sources: SourceTexts, optimizer: Optimizer) -> str:
+    """The target of the innermost statement of those that ran as an optimizer was made."""
+    statements = (statement_at(sources, f) for f in reversed(optimizer.stack) if f.user)
+    targets = (sole_target(s) for s in statements if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
+    return next((path for t in targets if t is not None and (path := path_of(t))), "")
 
 
 # Who owns a parameter: the optimizers that hold it, none of them, or one cannot tell.
@@ -290,19 +311,18 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     name, or where the optimizers that did step are stepped by code that is not seen.
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
-    ends = {o.id: _end(o.name.split(".")) for o in optimizers}
+    ends = {o.id: _end_of(o.name) for o in optimizers}
     roots = trees(sources)
     single = {(name,) for name in _made_once(roots)} & set(ends.values())
     written: set[tuple[str, ...]] = set()
-    for root in roots:
-        for method, path, _ in _stepped_paths(root):
-            if method and path[:1] == ["self"] and len(path) == 2:
-                owners = _called_on(roots, method, frozenset())
-                if not owners or not owners <= {end[0] for end in ends.values()}:
-                    return frozenset()  # it may be called on anything
-                written |= {(owner, path[1]) for owner in owners}
-            else:
-                written.add(_end(path))
+    for method, path, _ in _stepped_paths(sources):
+        if method and path[:1] == ["self"] and len(path) == 2:
+            owners = _called_on(roots, method, frozenset())
+            if not owners or not owners <= {end[0] for end in ends.values() if end}:
+                return frozenset()  # it may be called on anything
+            written |= {(owner, path[1]) for owner in owners}
+        else:
+            written.add(_end(path))
     if not stepped or any(len(end) < 2 and end not in single for end in written):
         return frozenset()
     if any(ends.get(o, ()) not in written for o in stepped):
@@ -314,13 +334,12 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
 def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
     """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
     object. A bare name means it in the function of ``near`` alone."""
-    end, root = _end(name.split(".")), tree(sources, near.file)
-    around = function_around(root, near.line)
-    for method, path, call in _stepped_paths(root):
+    end, around = _end_of(name), bindings.function_at(sources, near)
+    for method, path, at in _stepped_paths(sources, as_written=True):
         own = bool(method) and path[:1] == ["self"] and len(path) == 2
-        here = len(end) > 1 or function_around(root, call.lineno) is around
+        here = at.file == near.file and (len(end) > 1 or bindings.function_at(sources, at) is around)
         if path and here and (_end(path) == end or (own and path[-1] == end[-1])):
-            return frame_of(sources, near.file, call)
+            return at
     return None
 
 
@@ -341,14 +360,14 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
 def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> list[Frame]:
     """Where the program calls a ``step`` that may be this optimizer's: on what is none of the others, by name, nor a
     scheduler of theirs."""
-    others = {_end(o.name.split(".")) for o in optimizers if o.id != ident and o.name and "[" not in o.name}
-    found: dict[ast.Call, str] = {}
-    for file in sources:
-        for call in (c for _, _, c in _stepped_paths(tree(sources, file)) if isinstance(c.func, ast.Attribute)):
-            path = _names(call.func.value)  # type: ignore[attr-defined]
-            if not path or (_end(path) not in others and "sched" not in path[-1].lower()):
-                found[call] = file
-    return [frame_of(sources, file, call) for call, file in found.items()]
+    named = ((o, parse_expression(o.name)) for o in optimizers if o.id != ident)
+    others = {_end_of(o.name) for o, path in named if path is not None and path_of(path)}
+    found = [
+        at
+        for _, path, at in _stepped_paths(sources, given=False)
+        if not path or (_end(path) not in others and "sched" not in path[-1].lower())
+    ]
+    return [at for n, at in enumerate(found) if at not in found[:n]]
 
 
 def _made_once(roots: list[ast.Module]) -> set[str]:
@@ -378,18 +397,31 @@ def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) 
     return found
 
 
-def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]]:
-    """What ``step`` is called on, and what it is given, each with the method around it and the call.
+def _stepped_paths(
+    sources: SourceTexts, given: bool = True, as_written: bool = False
+) -> Iterator[tuple[str, list[str], Frame]]:
+    """What ``step`` is called on, and what it is given, behind names and arguments: each with the method around it and
+    the call that says so. With ``as_written`` first by the name that stands there.
 
     Not where its result is unpacked, as an environment's is.
     """
-    unpacked = {id(n.value) for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
-    for method, n in _within_methods(root):
-        if not isinstance(n, ast.Call) or id(n) in unpacked:
-            continue
-        if is_method_call(n, "step"):
-            yield method, _names(n.func.value), n
-            yield from ((method, _names(a), n) for a in n.args)
+    for file in sources:
+        root = tree(sources, file)
+        unpacked = {id(n.value) for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
+        calls = ((method, n) for method, n in _within_methods(root) if id(n) not in unpacked)
+        for method, n in ((method, n) for method, n in calls if is_method_call(n, "step")):
+            at = frame_of(sources, file, n)
+            for whole in (n.func.value, *(n.args if given else ())):
+                if as_written:
+                    yield method, _names(whole), at
+                for meant in may_mean(sources, at, whole):
+                    yield _method_at(sources, meant.at) if meant.at != at else method, _names(meant.value), meant.use
+
+
+def _method_at(sources: SourceTexts, at: Frame) -> str:
+    function = bindings.function_at(sources, at)
+    root = tree_at(sources, at)
+    return function.name if function is not None and bindings.class_around(root, at.line) is not None else ""
 
 
 @lru_cache(maxsize=16)
@@ -417,7 +449,13 @@ def _names(node: ast.expr) -> list[str]:
 
 
 def _end(path: list[str]) -> tuple[str, ...]:
-    return tuple(name.partition("[")[0] for name in path[-2:])
+    return tuple(path[-2:])
+
+
+def _end_of(name: str) -> tuple[str, ...]:
+    """The same of an optimizer's name, as the run has found it."""
+    path = parse_expression(name)
+    return _end(_names(path)) if path is not None else ()
 
 
 # Steps for several passes: a remainder decides on them, every fourth batch, or they stand behind the loop.

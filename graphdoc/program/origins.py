@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function
-from graphdoc.source.paths import last_word, only, targets_of
+from graphdoc.source.paths import is_path, last_word, only, path_of, targets_of
 from graphdoc.source.scopes import own_nodes, parameters
 
 MOST = 8
 """Steps that are followed from one expression."""
+MOST_MEANT = 24
+"""The same, where several places may give it."""
 _COPIES = {"list", "tuple", "iter", "sorted"}
 
 
@@ -63,6 +65,56 @@ def as_given(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr) -> t
     return value, here
 
 
+@dataclass(frozen=True)
+class Meant:
+    """``value`` is what an expression may stand for, at the place ``at``; ``use`` is where it is used so: where the
+    expression stands, or the call that hands it to the function around it."""
+
+    use: Frame
+    at: Frame
+    value: ast.expr
+
+
+def may_mean(sources: SourceTexts, use: Frame, value: ast.expr) -> list[Meant]:
+    """All that a path may stand for: what the one statement gives it that binds it, or what the calls of its function
+    do that has it as an argument; itself where the source does not tell."""
+    todo, found = [Meant(use, use, value)], []
+    for one in todo:
+        inner = _meant(sources, one) if len(todo) < MOST_MEANT else []
+        todo += inner
+        found += [] if inner else [one]
+    return found
+
+
+def _meant(sources: SourceTexts, one: Meant) -> list[Meant]:
+    at, name = one.at, path_of(one.value)
+    bound = bindings.assignments(sources, at, name)
+    if len(bound) == 1 and is_path(bound[0][1]) and _one_target(sources, bound[0][0], name):
+        return [Meant(one.use, *bound[0])]
+    function = bindings.function_at(sources, at)
+    if bound or function is None or name not in parameters(function):
+        return []
+    calls = bindings.calls_named(sources, called_as(sources, at, function))
+    given = [(c, g) for c in calls if (g := bindings.given_as(sources, at, c, name)) is not None]
+    used_here = bindings.function_at(sources, one.use) is function
+    return [Meant(c if used_here else one.use, c, g) for c, g in given] if len(given) == len(calls) else []
+
+
+def _one_target(sources: SourceTexts, at: Frame, name: str) -> bool:
+    """Whether a statement binds this name alone, and no loop or ``with`` of its function binds it as well."""
+    statement, scope = bindings.statement_at(sources, at), bindings.scope_at(sources, at)
+    whole = statement is not None and [path_of(t) for t in targets_of(statement)] == [name]
+    kinds = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith | ast.AugAssign
+    others = (n for n in own_nodes(scope) if isinstance(n, kinds))
+    return whole and not any(name in map(path_of, targets_of(n)) for n in others)
+
+
+def called_as(sources: SourceTexts, at: Frame, function: Function) -> str:
+    """By which last name a function is called: a class by its own for its ``__init__``."""
+    around = bindings.class_around(bindings.tree_at(sources, at), function.lineno)
+    return around.name if around is not None and function.name == "__init__" else function.name
+
+
 def one_return(sources: SourceTexts, call: ast.expr | None) -> tuple[Frame, ast.expr] | None:
     """The place and the value of the one ``return`` of a function of the program's own that is called by its name."""
     name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
@@ -84,7 +136,7 @@ def _returned(sources: SourceTexts, here: tuple[Frame, ...], name: str, call: as
 
 
 def _named(sources: SourceTexts, here: tuple[Frame, ...], value: ast.expr) -> Bound | None:
-    at, name = here[-1], bindings.dotted(value)
+    at, name = here[-1], path_of(value)
     known = bindings.assignments(sources, at, name)
     function = bindings.function_at(sources, at)
     if known:
@@ -102,7 +154,7 @@ def _named(sources: SourceTexts, here: tuple[Frame, ...], value: ast.expr) -> Bo
 def _part(sources: SourceTexts, bound: Bound) -> Bound | None:
     """The same for the one name, of those that the statement binds; None where it takes apart what is not written."""
     statement = bindings.statement_at(sources, bound.stack[-1])
-    names = [bindings.dotted(t) for t in targets_of(statement)] if statement is not None else []
+    names = [path_of(t) for t in targets_of(statement)] if statement is not None else []
     if len(names) == 1:
         return bound
     if isinstance(bound.value, ast.Call):
@@ -113,8 +165,7 @@ def _part(sources: SourceTexts, bound: Bound) -> Bound | None:
 
 def _caller(sources: SourceTexts, here: tuple[Frame, ...], function: Function) -> tuple[Frame, ...]:
     """The stack that ends in the call of a function: the running one, or the only one in the source."""
-    around = bindings.class_around(bindings.tree_at(sources, here[-1]), function.lineno)
-    name = around.name if around is not None and function.name == "__init__" else function.name
+    name = called_as(sources, here[-1], function)
     if len(here) > 1:
         call = bindings.call_at(sources, here[-2])
         if call is not None and last_word(call.func) == name:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function, Loop, each
-from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, targets_of
+from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, plain_names, targets_of
 from graphdoc.source.scopes import own_nodes, parameters
 
+_One = TypeVar("_One", bound=ast.AST)
 _MOST = 12
 """Names and functions, one within the other, that are written out."""
+_NEAR = 4
+"""The same where a whole file is."""
 
 
 def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr, *, values: bool = True) -> ast.expr:
@@ -25,7 +31,7 @@ def written_out(sources: SourceTexts, at: Frame | None, node: ast.expr, *, value
     """
     if at is None:
         return node
-    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at), values)
+    within = _Written(bindings.tree(sources, at.file), bindings.scope_at(sources, at), values, _MOST)
     made: ast.expr = within.visit(copy.deepcopy(node))
     return made
 
@@ -45,10 +51,16 @@ def in_line(root: ast.Module, call: ast.Call) -> ast.expr:
 def place_of(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
     """The innermost line of the user's on a stack; of a function that only passes on what it is given, as
     ``def step(of): of.step()`` does, that of its caller."""
-    users = [f for f in stack if f.user]
-    while len(users) > 1 and _passes_on(bindings.function_at(sources, users[-1])):
-        users.pop()
-    return users[-1] if users else None
+    return next((f for f in reversed(without_helpers(sources, stack)) if f.user), None)
+
+
+def without_helpers(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
+    """The stack down to that line; all of it where no such function is the last of the user's on it."""
+    users = [i for i, f in enumerate(stack) if f.user]
+    while len(users) > 1 and passes_on(bindings.function_at(sources, stack[users[-1]])):
+        stack = stack[: users.pop()]
+        stack = stack[: users[-1] + 1]
+    return list(stack)
 
 
 def call_made(sources: SourceTexts, stack: Sequence[Frame], *, values: bool = True) -> tuple[Frame, ast.expr] | None:
@@ -58,7 +70,7 @@ def call_made(sources: SourceTexts, stack: Sequence[Frame], *, values: bool = Tr
     return (at, written_out(sources, at, call, values=values)) if at is not None and call is not None else None
 
 
-def _passes_on(function: Function | None) -> bool:
+def passes_on(function: Function | None) -> bool:
     """Whether a function is one call, of and with nothing but its parameters."""
     value = _returned(function)
     if function is None or not isinstance(value, ast.Call):
@@ -76,19 +88,57 @@ def _returned(function: Function | None) -> ast.expr | None:
     return statement.value if isinstance(statement, ast.Return | ast.Expr) else None
 
 
+def everywhere(sources: SourceTexts, kind: type[_One]) -> Iterator[tuple[str, _One]]:
+    """The nodes of a kind in the files of a run, each with its file, with all expressions written out."""
+    for file in sources:
+        for node in each(in_one_piece(bindings.tree(sources, file)), kind):
+            yield file, node
+
+
+@lru_cache(maxsize=64)
+def in_one_piece(root: ast.Module) -> ast.Module:
+    """A copy of a file in which every expression is written out. The statements that bind what is put in elsewhere stay
+    there; all places are those of the source."""
+    made, within = copy.deepcopy(root), _Written(root, root, True, _NEAR)
+    made.body = [within.visit(s) for s in made.body]
+    return made
+
+
 class _Written(ast.NodeTransformer):
     """Replaces names and calls; what it puts in has the place that it stands at."""
 
-    def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool) -> None:
-        self.values = values
-        self.root, self.own = root, own_nodes(scope)
-        self.reads = [n.id for n in each(scope, ast.Name) if is_read(n)]
-        self.loops = [n for n in self.own if isinstance(n, Loop)]
-        self.given = parameters(scope) if isinstance(scope, Function) else []
-        self.depth = 0
+    def __init__(self, root: ast.Module, scope: Function | ast.Module, values: bool, most: int) -> None:
+        own = own_nodes(scope)
+        self.root, self.values, self.most, self.depth = root, values, most, 0
+        nodes = list(ast.walk(scope))  # not ``walked``: what is written out changes
+        self.reads = Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_read(n))
+        self.loops = [n for n in own if isinstance(n, Loop)]
+        self.bound: dict[str, list[ast.stmt]] = {}
+        for s in (n for n in own if isinstance(n, ast.stmt)):
+            for t in targets_of(s):
+                if isinstance(t, ast.Name):
+                    self.bound.setdefault(t.id, []).append(s)
+        self.given = {a.arg for a in nodes if isinstance(a, ast.arg)}
+        self.given |= {n for c in nodes if isinstance(c, ast.comprehension) for n in plain_names(c.target)}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: Function) -> ast.AST:
+        # What is put in is taken from the source, so that its depth stays bounded.
+        same = (n for n in each(self.root, ast.FunctionDef, ast.AsyncFunctionDef) if n.lineno == node.lineno)
+        own = next((n for n in same if n.col_offset == node.col_offset), None)
+        if own is None:
+            return node
+        within = _Written(self.root, own, self.values, self.most)
+        node.body = [within.visit(s) for s in node.body]
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._inner(self._value(node), node)
+        return self._inner(self._value(node), node) if is_read(node) else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -96,7 +146,7 @@ class _Written(ast.NodeTransformer):
         return self._inner(made, node) if made is not node else node
 
     def _inner(self, value: ast.expr | None, node: ast.expr) -> ast.AST:
-        if value is None or self.depth >= _MOST:
+        if value is None or self.depth >= self.most:
             return node
         self.depth += 1
         made: ast.AST = self.visit(copy.deepcopy(value))
@@ -105,13 +155,21 @@ class _Written(ast.NodeTransformer):
 
     def _value(self, node: ast.Name) -> ast.expr | None:
         """What the name stands for; None where it is bound several times, or is more than a name for one use."""
-        bound = [s for s in self.own if isinstance(s, ast.stmt) and any(is_name(t, node.id) for t in targets_of(s))]
-        value = only([v for s in bound for target, v in pairs(s) if is_name(target, node.id)])
-        if len(bound) != 1 or value is None or value.lineno >= node.lineno or node.id in self.given:
+        bound = self.bound.get(node.id, [])
+        if len(bound) != 1 or node.id in self.given:
             return None
-        if any(covers(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
+        value = only([v for target, v in pairs(bound[0]) if is_name(target, node.id)])
+        if value is None or value.lineno >= node.lineno:
+            return None
+        if any(_repeats(loop, node.lineno) and not covers(loop, value.lineno) for loop in self.loops):
             return None  # kept from before the loop
-        return value if is_path(value) or (self.values and self.reads.count(node.id) == 1) else None
+        return value if is_path(value) or (self.values and self.reads[node.id] == 1) else None
+
+
+def _repeats(loop: ast.stmt, line: int) -> bool:
+    """Whether a loop runs a line again in each round: what it goes through is computed once."""
+    once = isinstance(loop, ast.For | ast.AsyncFor) and line < loop.body[0].lineno
+    return covers(loop, line) and not once
 
 
 _Given = tuple[dict[str, list[ast.expr]], dict[str, list[ast.keyword]]]

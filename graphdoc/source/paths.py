@@ -70,6 +70,18 @@ def is_path(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
+def path_of(node: ast.AST) -> str:
+    """The text of a name with attributes and with entries under written keys, ``self.nets["actor"]``; else empty."""
+    at = node
+    while isinstance(at, ast.Attribute) or (isinstance(at, ast.Subscript) and _is_key(at.slice)):
+        at = at.value
+    return key(node) if isinstance(at, ast.Name) else ""
+
+
+def _is_key(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 _CHILD = re.compile(r"\.(\d+)(?=[.\[]|$)")
 
 

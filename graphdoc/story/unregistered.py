@@ -16,6 +16,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
 from graphdoc.story.wording import folded, listing, optimizer_of
@@ -281,8 +282,7 @@ def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:
 
 
 def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
-    whole = bindings.every_node(sources, file)
-    return [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
+    return [node for node in each(in_one_piece(bindings.tree(sources, file)), ast.ClassDef) if node.name == cls]
 
 
 def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:

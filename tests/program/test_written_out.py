@@ -8,7 +8,7 @@ import pytest
 
 from graphdoc.evidence import Frame
 from graphdoc.program import bindings
-from graphdoc.program.written_out import call_made, place_of, written_out
+from graphdoc.program.written_out import call_made, in_one_piece, place_of, written_out
 
 _HELPERS = """\
 def detach(of):
@@ -57,3 +57,14 @@ def test_the_place_of_a_call_that_is_passed_on_is_that_of_its_caller() -> None:
     made = call_made(source, stack)
     assert place_of(source, stack) == stack[0]
     assert made is not None and bindings.text_of(made[1]) == "x.detach()"
+
+
+def test_a_file_is_written_out_by_scopes() -> None:
+    text = (
+        f"{_HELPERS}def fill(net, kept):\n    part = net.parameters()\n    for p in part:\n        one = p\n"
+        "        call(kept, one)\n\n\npart = 1\nfound = [part for part in rest]\n"
+    )
+    made = ast.unparse(in_one_piece(ast.parse(text)))
+    assert "for p in net.parameters():" in made
+    assert "kept.load(p)" in made
+    assert "[part for part in rest]" in made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from graphdoc.capture.audit.steps import COMPARED, numbers_named
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.process.quiet import forget_locals
+from graphdoc.capture.tensors.access_paths import own_attributes
 from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Sign
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 JUDGED = 3
 """The step of an optimizer, from the one that is looked at on, at which a flag that still contradicts is told."""
 MOST_MODULES = 5_000
+MOST_ENTRIES = 50
 FLAG = "requires_grad"
 _ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
 OF_MODULE, MISSPELLED = "flag-of-module", "misspelled-flag"
@@ -103,16 +106,17 @@ def _contradicts(parameter: Any, flag: bool) -> bool:
 
 
 def modules_at_hand(module: type) -> list[tuple[str, Any]]:
-    """The modules that are held by a local name of the user's running functions, or by an attribute of their ``self``,
-    or lie inside of those, each once and by its own name. Calls nothing that a class may override."""
+    """The modules that are held by a local name of the user's running functions, by an attribute of an object or an
+    entry of a dictionary of such a name, or lie inside of those, each once and by its own name. Calls nothing that a
+    class may override."""
     found: dict[int, tuple[str, Any]] = {}
     innermost = _getframe(1)
     try:
         for frame in user_frames(innermost):
             todo: list[tuple[Any, Any]] = []
             for name, value in list(frame.f_locals.items()):
-                own = name == "self" and not issubclass(type(value), module)
-                todo += getattr(value, "__dict__", {}).items() if own else [(name, value)]
+                held = value if type(value) is dict else own_attributes(value)
+                todo += [(name, value)] if issubclass(type(value), module) else islice(held.items(), MOST_ENTRIES)
             todo = [(str(name), root) for name, root in todo if issubclass(type(root), module)][::-1]
             while todo and len(found) < MOST_MODULES:
                 name, value = todo.pop()

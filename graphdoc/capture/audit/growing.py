@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.watch import LOOKS, Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import made_at
-from graphdoc.capture.tensors.access_paths import roots_of
+from graphdoc.capture.tensors.access_paths import own_attributes, roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
 from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Sign
@@ -161,8 +159,8 @@ def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, 
 
 
 def _inside(value: Any, torch: Any) -> list[Any]:
-    """What a list or dict has, and an object of a class of the program's own: a trainer, a meter; and the tensors that
-    a module and those below it keep as plain attributes: running statistics, a state."""
+    """What a list, a dict or an object of the program's own has; and the tensors that a module and those below it keep
+    as plain attributes: running statistics, a state."""
     todo = [value] if torch.nn.Module in type(value).__mro__ else []
     kept = list[Any]()
     for module in islice(iter(todo), MOST_MODULES):
@@ -173,6 +171,4 @@ def _inside(value: Any, torch: Any) -> list[Any]:
         return list(value[:MOST_ITEMS])
     if kind in (dict, OrderedDict, defaultdict):
         return list(islice(dict.values(value), MOST_ITEMS))
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    held = getattr(value, "__dict__", None) if isinstance(file, str) and is_user_file(file) else None
-    return [*(held.values() if type(held) is dict else ()), *kept]
+    return [*own_attributes(value).values(), *kept]

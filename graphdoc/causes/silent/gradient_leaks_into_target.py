@@ -179,11 +179,12 @@ def _same(program: Program, sign: Sign) -> Finding | None:
     given = bindings.argument(call, 0, "state_dict") if isinstance(call, ast.Call) else None
     if frame is None or given is None or not is_method_call(call):
         return None
-    source = _owner_of_state(program.sources, [frame], given)
-    target, stack = as_given(program.sources, [frame], call.func.value)
+    made = sign.stack[: sign.stack.index(frame) + 1]
+    target, stack = as_given(program.sources, made, call.func.value)
     name, frame = bindings.text_of(target), stack[-1]
+    source = _owner_of_state(program.sources, made, given)
     if "rests" in sign.facts:
-        return _never_copied(program, frame, given, sign.facts["rests"], name)
+        return _never_copied(program, frame, given, sign.facts["rests"], name, source)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
     if not (_computes(program.sources, name) and _computes(program.sources, source)):
@@ -249,9 +250,10 @@ def _owner(parameters: list[str]) -> str:
     return common[-1] if common else ""
 
 
-def _never_copied(program: Program, frame: Frame, given: ast.expr, rests: bool, name: str) -> Finding | None:
+def _never_copied(
+    program: Program, frame: Frame, given: ast.expr, rests: bool, name: str, source: str
+) -> Finding | None:
     """A network that is copied into itself again and again, where its value is held constant for every loss."""
-    source = _owner_of_state(program.sources, [frame], given)
     if not source or not (_computes(program.sources, name) and _computes(program.sources, source)):
         return None
     if source == name:

@@ -18,6 +18,7 @@ from graphdoc.program.optimizer_places import binding_behind, made
 from graphdoc.program.origins import one_return
 from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
+from graphdoc.program.written_out import everywhere
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word, with_items
 from graphdoc.story import ungiven, unregistered
@@ -198,7 +199,7 @@ def _switched_beside(
     """The call of ``train()`` of a module that all of these lie in and of which no optimizer holds anything, the
     module, and another one that is trained and that the same function puts into training mode."""
     calls: dict[ast.AST, list[tuple[str, ast.Call, ast.expr]]] = {}
-    for file, node in bindings.everywhere(sources, ast.Call):
+    for file, node in everywhere(sources, ast.Call):
         if is_method_call(node, "train") and not node.args and not node.keywords:
             scope = bindings.scope_around(bindings.tree(sources, file), node.lineno)
             calls.setdefault(scope, []).append((file, node, node.func.value))

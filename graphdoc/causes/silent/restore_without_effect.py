@@ -10,9 +10,10 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
-from graphdoc.program.spans import innermost_user, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
+from graphdoc.program.written_out import call_made
 from graphdoc.source.module import is_method_call
-from graphdoc.source.paths import without_subscripts
+from graphdoc.source.paths import path_of, without_subscripts
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -58,12 +59,12 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, sign: Sign) -> Finding | None:
-    sources, at, taken = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
-    call = bindings.call_at(sources, at)
+    sources, taken = program.sources, innermost_user(sign.other)
+    at, call = call_made(sources, sign.stack, values=False) or (None, None)
     state = bindings.argument(call, 0, "state_dict") if is_method_call(call, "load_state_dict") else None
-    if at is None or taken is None or state is None:
+    if at is None or call is None or taken is None or state is None:
         return None  # a function of another package loads it: under which name it is kept is not known
-    if written_through(sources, at.file, bindings.text_of(without_subscripts(state)), at.line):
+    if written_through(sources, at.file, path_of(state) or bindings.text_of(without_subscripts(state)), at.line):
         return None
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
@@ -72,7 +73,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     text = f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well."
     spans = (
         *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
-        *span_of("consumed", sign.stack, "copies each tensor into itself"),
+        span("consumed", at, "copies each tensor into itself"),
     )
     note = "the load brings back the numbers from when the state was taken"
     remedies = remedy_at(taken, "rewrite", "keep a copy of the state", "unsafe", note, pairs=COPY)

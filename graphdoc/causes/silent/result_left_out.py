@@ -9,7 +9,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
-from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
+from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
 from graphdoc.program.cuts import given_by_name
@@ -17,6 +17,7 @@ from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name,
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
+from graphdoc.program.written_out import call_made
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -87,9 +88,9 @@ def _beside_the_loss(program: Program) -> Finding | None:
     sources, sign = program.sources, first_sign(program.signs, BESIDE)
     if sign is None or not any(s.kind == "suspect-beside" and SO_FAR not in s.facts for s in program.signs):
         return None
-    call, made, kept = innermost_user(sign.other), innermost_user(sign.stack), kept_as_number(sources, sign.stack)
-    differentiated = call_at(sources, call)
-    if kept is None or call is None or made is None or differentiated is None:
+    call, differentiated = call_made(sources, sign.other, values=False) or (None, None)
+    made, kept = innermost_user(sign.stack), kept_as_number(sources, sign.stack)
+    if kept is None or call is None or made is None or not isinstance(differentiated, ast.Call):
         return None
     bound, name, read = kept
     takes = differentiated.args or [getattr(differentiated.func, "value", differentiated.func)]

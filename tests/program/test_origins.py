@@ -1,0 +1,43 @@
+"""What an expression may stand for, followed behind names, entries and arguments."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from graphdoc.program import bindings
+from graphdoc.program.origins import may_mean
+from graphdoc.source.module import each
+
+_KEPT = """\
+class Holder:
+    def __init__(self, o):
+        self.o = o
+
+    def go(self):
+        self.o.step()
+"""
+_STEP = "def advance(of):\n    of.step()\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "meant"),
+    [
+        ("opt.step()", {("opt", 1)}),
+        ("held['one'] = opt\nheld['one'].step()", {("opt", 2)}),
+        ("part = opt\npart.step()", {("opt", 2)}),
+        ("part = opt\nfor part in every:\n    part.step()", {("part", 3)}),
+        (f"{_STEP}advance(one)\nadvance(two)", {("one", 5), ("two", 6)}),
+        (f"{_STEP}advance(one)\nadvance(*two)", {("of", 2)}),
+        (f"{_KEPT}\n\nHolder(opt)", {("opt", 6)}),
+    ],
+)
+def test_what_is_stepped(program: str, meant: set[tuple[str, int]]) -> None:
+    sources = {"train.py": program}
+    call = next(
+        c for c in each(bindings.tree(sources, "train.py"), ast.Call) if bindings.text_of(c).endswith(".step()")
+    )
+    assert isinstance(call.func, ast.Attribute)
+    found = may_mean(sources, bindings.frame_of(sources, "train.py", call), call.func.value)
+    assert {(bindings.text_of(m.value), m.use.line) for m in found} == meant
