@@ -13,11 +13,6 @@ ONE_HOT = F.one_hot(TAKEN, 3)
 CHOSEN = {
     "one number": lambda z: z.log_softmax(-1)[2][1],
     "of the batch of one": lambda z: z.log_softmax(-1)[None][0, 2, 1],
-    "a column": lambda z: z.log_softmax(1)[:, 1],
-    "one of several": lambda z: z.log_softmax(-1).unbind(-1)[0],
-    "one wide": lambda z: z.log_softmax(-1)[:, 1:2].squeeze(-1),
-    "split": lambda z: z.log_softmax(-1).split(1, dim=-1)[1].flatten(),
-    "index_select": lambda z: z.log_softmax(-1).index_select(1, TAKEN[:1]),
     "take_along_dim": lambda z: z.log_softmax(-1).take_along_dim(TAKEN[:, None], dim=1),
     "product": lambda z: (z.log_softmax(-1) * ONE_HOT).sum(-1),
     "before the logarithm": lambda z: (z.softmax(-1)[range(4), TAKEN] + 1e-8).log(),
@@ -25,6 +20,12 @@ CHOSEN = {
     "behind the logarithm": lambda z: z.softmax(-1).log()[0, 1],
 }
 OTHERS = {
+    # One class of every row: nobody has drawn it.
+    "a column": lambda z: z.log_softmax(1)[:, 1],
+    "one of several": lambda z: z.log_softmax(-1).unbind(-1)[0],
+    "one wide": lambda z: z.log_softmax(-1)[:, 1:2].squeeze(-1),
+    "split": lambda z: z.log_softmax(-1).split(1, dim=-1)[1].flatten(),
+    "index_select": lambda z: z.log_softmax(-1).index_select(1, TAKEN[:1]),
     "a row": lambda z: z.log_softmax(-1)[2],
     "a row of a batch": lambda z: z.log_softmax(-1)[None].unbind(1)[0],
     "of another softmax": lambda z: z.log_softmax(0)[:, 1],

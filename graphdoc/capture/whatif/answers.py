@@ -137,7 +137,7 @@ class Answers:
         if not places or not never or audit is None:
             return
         wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
-        if wanted or not self._again((target.number, *(rs[0].place for rs in places))):
+        if wanted or not self._again((target.number, frozenset(rs[0].place for rs in places))):
             return
         facts = {
             "measured": _strongest(look, MISSING),

@@ -269,6 +269,11 @@ def locate(
         else:
             told[middle] = yield held_before(middle)
             pending += [(first, middle), (middle, end)]
+    said = [n for n in found if is_said(places[n][-1])]
+    if said and len(said) < len(found):  # what comes by way of the others may all come through these
+        held = look.holding(result.kept, [places[n][0].place for n in said])
+        rest = _change((yield Move(step, directions, watch=held)), result.base)
+        found = {n: found[n] for n in said} if rest is not None and rest <= CARRIES * moved else found
     strongest = sorted(found, key=lambda n: -found[n])
     return [places[n] for n in strongest], "" if found else "no single place carries what the loss depends on"
 

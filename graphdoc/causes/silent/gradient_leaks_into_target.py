@@ -125,7 +125,7 @@ def _predicted(program: Program, sign: Sign) -> Finding | None:
     places = [f for f in ((frame, used) if sign.facts["apart"] else (used,)) if f is not None]
     note = f"the goal is a constant for this loss, and its other side alone trains {whose}"
     edits = [edit_at("detach_expression", f, constant=True) for f in places[:1]]
-    chosen = "The rows that count are those in which it is surest, so it stands for a label."
+    chosen = "Only its surest rows count, so it stands for a label."
     return Finding(
         *likely(0.9),  # whom the loss trains is seen; what was meant as a constant is not
         "the goal of a loss is predicted by the same network, and not detached",

@@ -102,7 +102,7 @@ def _told(program: Program, sign: Sign) -> Finding:
             "network. It goes on stepping them, and they get no gradient."
         )
     elif change is None and later is None and not sign.facts.get("gone", True):
-        what = "holds none of the parameters that get gradients"
+        what = "holds none of what gets gradients"
         why = (
             "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
             "this one before it was replaced."
