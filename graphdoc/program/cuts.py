@@ -269,7 +269,9 @@ def _has_another_way(choice: ast.If, cutting: Frame, value: str) -> bool:
     around = [n for s in one for n in each(s, ast.stmt, ast.expr) if _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}
     there = {key(t) for s in other for n in walked(s) for t in targets_of(n)}
-    return bool(bound & (there | {value, *(key(n.value) for n in around if isinstance(n, ast.Attribute))}))
+    own = {key(t) for s in one if s not in around for n in walked(s) for t in targets_of(n)}  # there is none otherwise
+    replaced = {value, *(key(n.value) for n in around if isinstance(n, ast.Attribute))} - own
+    return bool(bound & (there | replaced))
 
 
 def _spans(node: ast.stmt | ast.expr, frame: Frame) -> bool:

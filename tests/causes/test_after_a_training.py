@@ -50,6 +50,8 @@ LOST = {
     "parameters-never-reached-loss-inside-a-trainer": "a note only: all calls are asked who steps that",
     "frozen-parameters-trainer-freezes-what-it-is-given": "weak: what is frozen after a training may be meant so",
     "result-left-out-regulariser-in-a-sum-that-is-logged": "told only where the signs of both runs are joined",
+    "step-missing-gradients-of-a-copy-without-a-step": "steps of the training before say nothing of this optimizer",
+    "step-missing-step-behind-a-remainder-by-one": "asked only where nothing has stepped or been cleared in the run",
     "result-left-out-penalty-added-after-backward": "told only where the signs of both runs are joined",
 }
 """Faults that are not told after another training, and why."""

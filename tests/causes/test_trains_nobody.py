@@ -55,7 +55,7 @@ SICK = {
     "features of an array, by a network that nobody trains": (
         MADE + "    shown = torch.from_numpy(made.detach().numpy())\n"
         "    update(making, F.l1_loss(made, real) + F.mse_loss(seer(shown), seer(real)))\n",
-        "cut-by-detach",
+        "cut-by-conversion",
         "shown = torch.from_numpy(made.detach().numpy())",
     ),
     "features of a list, by such a network": (
