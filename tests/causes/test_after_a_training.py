@@ -69,7 +69,7 @@ LEFT_BY_THE_REPORT = {
 """Healthy ones of which something is found, and which the report leaves alone: it knows what an author has meant, and
 that the program went on."""
 ACCUSED = {
-    "parameters-never-reached-plain-weights-by-hand": "told (likely): leaves of toy programs beside weights moved by hand",
+    "parameters-never-reached-plain-weights-by-hand": "told (likely): leaves beside weights that are moved by hand",
 }
 """Healthy programs that are told of after another training, wrongly, and why."""
 
