@@ -13,7 +13,6 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture.audit.deadends import saved_numbers
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
@@ -22,6 +21,7 @@ from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, position
 from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.tensors import saved
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _takes_one(node: Any, dim: int, passed: list[Any]) -> bool:
         if len({(walk.output_shape(m) or ())[dim:] for m in (n, *walk.inputs_of(n))}) != 1:
             return False
     if type(node).__name__ == "MulBackward0":
-        factors = (f for name in ("self", "other") if (f := saved_numbers(node, name)) is not None)
+        factors = (f for name in ("self", "other") if (f := saved.numbers(node, name)) is not None)
         return any(f.dim() >= -dim and f.shape[dim] > 1 and bool(((f != 0).sum(dim) <= 1).all()) for f in factors)
     (given,) = walk.inputs_of(node)  # of many rows it takes the same class of each, which nobody has drawn
     return _from_the_end(node._saved_dim, given) == dim and prod(walk.output_shape(node) or ()) == 1
@@ -238,8 +238,8 @@ def _takes_one(node: Any, dim: int, passed: list[Any]) -> bool:
 
 def _from_the_end(dim: int, node: Any) -> int:
     """A dimension of what a node gave, counted from the end: -1 is the last one."""
-    signed = dim - (1 << 64) if dim >> 63 else dim
-    return signed if signed < 0 else signed - len(walk.output_shape(node) or ())
+    dim = saved.signed(dim)
+    return dim if dim < 0 else dim - len(walk.output_shape(node) or ())
 
 
 def _is_from_distribution(node: Any) -> bool:

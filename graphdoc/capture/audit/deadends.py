@@ -415,8 +415,8 @@ def distance_of(node: Any) -> Any:
         difference = below is node or (type(below).__name__ == "SubBackward0" and len(ways) == 2)
         if not difference or all(n is not None for n, _ in ways):
             return None
-        value = saved_numbers(node, "self")
-        other = saved_numbers(node, "target") if below is node else 0.0
+        value = saved.numbers(node, "self")
+        other = saved.numbers(node, "target") if below is node else 0.0
         steep = name == "PowBackward0" and float(node._saved_exponent) <= 1.0
         return None if value is None or other is None or steep or bool((value != other).any()) else below
     except (AttributeError, IndexError, TypeError, RuntimeError):
@@ -471,7 +471,7 @@ def _of_itself(node: Any) -> Any:
     """The difference of which this is the ``exp()``, where it is 1 throughout and its sides are the same function of
     the same leaves: a ratio of a value and itself, computed twice."""
     below = (walk.inputs_of(node) or [None])[0]
-    numbers = saved_numbers(node, "result") if type(below).__name__ == "SubBackward0" else None
+    numbers = saved.numbers(node, "result") if type(below).__name__ == "SubBackward0" else None
     if numbers is None or not bool((numbers == 1).all()):
         return None
     sides = below.next_functions
@@ -567,24 +567,13 @@ def _by_own_size(node: Any, value: Key, at: Key) -> Single | None:
 
 def _is_same(node: Any) -> bool:
     """Whether a quotient is of a value and itself: what was added to the divisor is too small to count."""
-    value, other = (saved_numbers(node, name) for name in ("self", "other"))
+    value, other = (saved.numbers(node, name) for name in ("self", "other"))
     return value is not None and other is not None and value.shape == other.shape and bool((value == other).all())
-
-
-def saved_numbers(node: Any, name: str) -> Any:
-    """The numbers of a saved tensor; None where they cannot be read, or reading them would run code of the user's."""
-    if saved.may_be_hooked(getattr(node, f"_raw_saved_{name}", None)):
-        return None
-    try:
-        return numbers_of(getattr(node, f"_saved_{name}"))
-    except RuntimeError:
-        return None  # it was changed in place since
 
 
 def _single(shape: Any, dim: Any) -> int | None:
     """The dimension, if it has size one; None where it is larger."""
-    dim = int(dim)
-    dim -= 2**64 if dim >= 2**63 else 0  # a negative number comes as the unsigned one of its bits
+    dim = saved.signed(dim)
     return dim if -len(shape) <= dim < len(shape) and shape[dim] == 1 else None
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
-from graphdoc.capture.audit.steps import COMPARED, numbers_named
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.places.source_texts import lines_with
+from graphdoc.capture.places.source_texts import COMPARED, lines_with, numbers_named
 from graphdoc.capture.process.quiet import forget_locals
 from graphdoc.capture.tensors.access_paths import own_attributes
 from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers
+from graphdoc.capture.audit.deadends import MOST_NODES, dominating
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
+from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
@@ -175,9 +176,9 @@ def _outside(node: Any) -> str:
     name = type(node).__name__
     try:
         if name == "ReluBackward0":
-            result = saved_numbers(node, "result")
+            result = saved.numbers(node, "result")
             return "below 0" if result is not None and not bool(result.any()) else ""
-        value = saved_numbers(node, "self") if name in _BOUNDS else None
+        value = saved.numbers(node, "self") if name in _BOUNDS else None
         if value is not None:
             low, high = (getattr(node, f"_saved_{key}", None) for key in _BOUNDS[name])
             if isinstance(low, int | float) and bool((value < low).all()):
@@ -186,7 +187,7 @@ def _outside(node: Any) -> str:
         # Each factor that has a graph is multiplied by zeros alone. A single number is none: who writes
         # ``0.0 * penalty`` means it, and a schedule begins so.
         factors = zip(reversed(_PRODUCTS.get(name, ())), node.next_functions[-2:], strict=False)
-        against = [saved_numbers(node, key) for key, (way, _) in factors if way is not None]
+        against = [saved.numbers(node, key) for key, (way, _) in factors if way is not None]
         zero = all(t is not None and t.numel() > 1 and not bool(t.any()) for t in against)
         return ZEROS if against and zero else ""
     except (AttributeError, RuntimeError, TypeError):

@@ -9,13 +9,13 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.audit.constants import LINEAR, OFTEN, ends_of
-from graphdoc.capture.audit.deadends import saved_numbers
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.tensors import saved
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -169,11 +169,10 @@ def _chosen(goal: _Goal, above: dict[Any, list[Any]]) -> float:
         return 0.0
     before = [*passed, *made]
     before += ends_of(walk.inputs_of(made[0]), set(), passed=before)
-    chances = saved_numbers(made[0], "result")
+    chances = saved.numbers(made[0], "result")
     if chances is None or not _is_apart(before, goal.loss, above):
         return 0.0
-    dim = int(made[0]._saved_dim)
-    surest = chances.amax(dim - (1 << 64) if dim >> 63 else dim).reshape(-1)
+    surest = chances.amax(saved.signed(made[0]._saved_dim)).reshape(-1)
     passed += walk.reached([goal.loss], lambda n: above[n], HIGHEST)
     every = (_seldom(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
     return max((one for one in every if one), default=0.0)
@@ -184,10 +183,10 @@ def _kept_rows(node: Any, like: Any) -> Any:
     name, one = type(node).__name__, len(walk.inputs_of(node)) == 1
     kept = None
     if name == "MulBackward0" and one:
-        kept = next((f for side in ("other", "self") if (f := saved_numbers(node, side)) is not None), None)
+        kept = next((f for side in ("other", "self") if (f := saved.numbers(node, side)) is not None), None)
         kept = kept != 0 if kept is not None and bool(((kept == 0) | (kept == 1)).all()) else None
     elif name == "WhereBackward0" and one:
-        kept = saved_numbers(node, "condition")
+        kept = saved.numbers(node, "condition")
     elif name == "IndexBackward0":
         indices = [t for t in node._saved_indices if t is not None]
         kept = indices[0].detach() if len(indices) == 1 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from inspect import signature
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from graphdoc.capture.audit.unheld import are_twins, in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
-from graphdoc.capture.places.source_texts import lines_with, texts_held
+from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
 from graphdoc.capture.tensors.facts import (
     has_gradient,
     instances_of,
@@ -85,7 +84,7 @@ class Unstepped(Watch):
         """What the source is asked with."""
         frame = _getframe(2)
         with self._unseen(frame):
-            numbers = numbers_named(_REMAINDER, user_frames(frame))
+            numbers = numbers_named(REMAINDER, user_frames(frame))
         return {"elsewhere": lines_with(b".grad", self._audit.witness.cwd), "numbers": numbers}
 
     def _is_for_others(self, leaves: list[Any]) -> bool:
@@ -179,38 +178,6 @@ class Unstepped(Watch):
         for sign in told:
             sign.facts["calls"] = self._calls[sign.optimizer][1].occurrences
         return told
-
-
-_PATH = rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)"
-_REMAINDER = re.compile(rb"%\s*" + _PATH)
-"""What a remainder is taken by: ``every`` of ``i % every``, ``args.every``, ``config["every"]``."""
-COMPARED = re.compile(_PATH + rb"\s*(?=[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
-"""What is asked for single values: ``epoch`` and ``start`` of ``epoch == start``."""
-
-
-def numbers_named(pattern: re.Pattern[bytes], frames: list[Any]) -> dict[str, int]:
-    """The whole numbers that the program writes so somewhere, by their names in the running functions."""
-    names = {n.decode() for text in texts_held() for m in pattern.finditer(text) for n in m.groups() if n}
-    found: dict[str, set[int]] = {}
-    for name in names:
-        for frame in frames:
-            value = _looked_up(frame, name)
-            if type(value) is int:
-                found.setdefault(name.replace('"', "'"), set()).add(value)
-    return {name: values.pop() for name, values in found.items() if len(values) == 1}
-
-
-def _looked_up(frame: Any, path: str) -> Any:
-    """What a path means in a running function; None where a class of the program's own would have to tell."""
-    first, *rest = re.findall(r"\w+", path)
-    value = frame.f_locals.get(first, frame.f_globals.get(first))
-    for part in rest:
-        try:
-            inside = value if type(value) is dict else object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return None
-        value = inside.get(part)
-    return value
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 import threading
 import time
@@ -96,9 +97,36 @@ def lines_with(word: bytes, cwd: str) -> list[dict[str, Any]]:
     ]
 
 
-def texts_held() -> list[bytes]:
-    """The texts of the user's files."""
-    return [text.data for text in _held.values()]
+_PATH = rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[\"']\w+[\"']\])*)"
+REMAINDER = re.compile(rb"%\s*" + _PATH)
+"""What a remainder is taken by: ``every`` of ``i % every``, ``args.every``, ``config["every"]``."""
+COMPARED = re.compile(_PATH + rb"\s*(?=[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
+"""What is asked for single values: ``epoch`` and ``start`` of ``epoch == start``."""
+
+
+def numbers_named(pattern: re.Pattern[bytes], frames: list[Any]) -> dict[str, int]:
+    """The whole numbers that the program writes so somewhere, by their names in the running functions."""
+    names = {n.decode() for text in _held.values() for m in pattern.finditer(text.data) for n in m.groups() if n}
+    found: dict[str, set[int]] = {}
+    for name in names:
+        for frame in frames:
+            value = _looked_up(frame, name)
+            if type(value) is int:
+                found.setdefault(name.replace('"', "'"), set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _looked_up(frame: Any, path: str) -> Any:
+    """What a path means in a running function; None where a class of the program's own would have to tell."""
+    first, *rest = re.findall(r"\w+", path)
+    value = frame.f_locals.get(first, frame.f_globals.get(first))
+    for part in rest:
+        try:
+            inside = value if type(value) is dict else object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return None
+        value = inside.get(part)
+    return value
 
 
 def _hold(file: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch._C._autograd import SavedTensor
 
 from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -94,6 +95,22 @@ def stale_contents(node: Any, name: str) -> list[Any]:
         return [r.data for r in raw if getattr(r, "data", None) is not None] if SHOWS else _ask(node, name, raw)
     except Exception:
         return []
+
+
+def numbers(node: Any, name: str) -> Any:
+    """The numbers of a saved tensor; None where they cannot be read, or reading them would run code of the user's."""
+    if may_be_hooked(getattr(node, f"_raw_saved_{name}", None)):
+        return None
+    try:
+        return numbers_of(getattr(node, f"_saved_{name}"))
+    except RuntimeError:
+        return None  # it was changed in place since
+
+
+def signed(number: Any) -> int:
+    """A saved dimension or position: a negative one comes as the unsigned number of its bits."""
+    value = int(number)
+    return value - 2**64 if value >= 2**63 else value
 
 
 def _each(node: Any, name: str) -> Any:
