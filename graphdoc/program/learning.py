@@ -17,8 +17,7 @@ from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.origins import behind, uncopied
-from graphdoc.program.remainders import conditions_on
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.spans import conditions_on, innermost_user
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
 from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.spans import loops_around
-from graphdoc.source.module import Function, has
-from graphdoc.source.paths import blocks_of, covers, is_constant, only, targets_of
+from graphdoc.program.spans import conditions_on, loops_around
+from graphdoc.source.module import has
+from graphdoc.source.paths import is_constant, only, targets_of
 from graphdoc.source.scopes import bound_names, parameters
 
 MOST_LEVELS = 3
@@ -62,31 +62,6 @@ def never_met(
             return None
         at = call
     return None
-
-
-def conditions_on(sources: SourceTexts, at: Frame, beside: Frame | None = None) -> list[tuple[ast.expr, bool]]:
-    """The conditions on which a statement runs, in its function, each with whether it has to hold; those alone that do
-    not decide on ``beside`` too."""
-    statement = bindings.statement_at(sources, at)
-    found: list[tuple[ast.expr, bool]] = []
-    inner: ast.AST | None = statement
-    for around in bindings.source_at(sources, at).node_ancestors(statement) if statement is not None else ():
-        for block in blocks_of(around):
-            if inner not in block:
-                continue
-            if isinstance(around, ast.If) and not (beside is not None and covers(around, beside.line)):
-                found.append((around.test, inner in around.body))
-            # ``if …: continue`` in front of it
-            above = [s for s in block[: block.index(inner)] if isinstance(s, ast.If)]
-            found += [
-                (s.test, False)
-                for s in above
-                if isinstance(s.body[-1], ast.Continue | ast.Return) and (beside is None or s.lineno > beside.line)
-            ]
-        if isinstance(around, Function):
-            break
-        inner = around
-    return found
 
 
 def _is_known(sources: SourceTexts, test: Frame, by: ast.expr, stack: Sequence[Frame]) -> bool:

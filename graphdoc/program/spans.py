@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts, package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, frame_of, source_at, statement_at, text_of
-from graphdoc.source.module import Loop, each, is_method_call
-from graphdoc.source.paths import elements, is_read, only
+from graphdoc.source.module import Function, Loop, each, is_method_call
+from graphdoc.source.paths import blocks_of, covers, elements, is_read, only
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:
@@ -156,6 +156,31 @@ def loops_around(sources: SourceTexts, frame: Frame) -> list[Loop]:
     """The loops of the function around a place, innermost first."""
     statement = statement_at(sources, frame)
     return source_at(sources, frame).node_loops(statement) if statement is not None else []
+
+
+def conditions_on(sources: SourceTexts, at: Frame, beside: Frame | None = None) -> list[tuple[ast.expr, bool]]:
+    """The conditions on which a statement runs, in its function, each with whether it has to hold; those alone that do
+    not decide on ``beside`` too."""
+    statement = statement_at(sources, at)
+    found: list[tuple[ast.expr, bool]] = []
+    inner: ast.AST | None = statement
+    for around in source_at(sources, at).node_ancestors(statement) if statement is not None else ():
+        for block in blocks_of(around):
+            if inner not in block:
+                continue
+            if isinstance(around, ast.If) and not (beside is not None and covers(around, beside.line)):
+                found.append((around.test, inner in around.body))
+            # ``if …: continue`` in front of it
+            above = [s for s in block[: block.index(inner)] if isinstance(s, ast.If)]
+            found += [
+                (s.test, False)
+                for s in above
+                if isinstance(s.body[-1], ast.Continue | ast.Return) and (beside is None or s.lineno > beside.line)
+            ]
+        if isinstance(around, Function):
+            break
+        inner = around
+    return found
 
 
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
