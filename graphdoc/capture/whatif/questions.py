@@ -317,7 +317,7 @@ class LeftOut(TorchFunctionMode, ForkWatch):
     """A watch of one step: each result with a graph that is made of these parameters, until another is made of it.
 
     What is read as numbers may be meant for nothing else; a single number with a graph is most likely a loss, and who
-    logs it does not train by it.
+    logs it does not train by it. One whose detached value goes into what has a graph is used there.
     """
 
     def __init__(self, target: Target, chosen: set[int]) -> None:
@@ -332,6 +332,8 @@ class LeftOut(TorchFunctionMode, ForkWatch):
         self._made: dict[int, Any] = {}
         """All such results; what is kept cannot give its id to another."""
         self._last: dict[int, stacks.Stack] = {}
+        self._constants: dict[int, tuple[Any, set[int]]] = {}
+        """Results without a graph, each with those of the above that it is made of."""
         self._used: set[int] = set()
         self._read: set[int] = set()
 
@@ -350,9 +352,14 @@ class LeftOut(TorchFunctionMode, ForkWatch):
                     here = stacks.stack_here(2)
                     self._others.setdefault(ident, here)
                     self._together.setdefault(site_of(here), set()).add(ident)
-        if given or ids & self._leaves:
+        constant = set[int]().union(*(self._constants[i][1] for i in ids & self._constants.keys()))
+        if given or constant or ids & self._leaves:
             for made in tensors_in(result):
-                if made.grad_fn is not None and id(made) not in self._made:
+                if made.grad_fn is None:
+                    self._constants[id(made)] = made, given | constant
+                    continue
+                self._used |= constant  # what has a graph is made of its value: it is no number that is only logged
+                if id(made) not in self._made and (given or ids & self._leaves):
                     for ident in given:
                         self._last.pop(ident, None)
                     self._made[id(made)] = made
