@@ -360,7 +360,7 @@ SAVED_OVER = "saved-over"
 written, ``other`` a backward call, ``facts["made"]`` the operation that has saved it."""
 SECOND_LOOK = frozenset(
     {
-        *(BESIDE, BYPASSED, ITSELF, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
+        *(BESIDE, BYPASSED, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
         *(UNREAD, WRITTEN_OVER),
     }
 )
