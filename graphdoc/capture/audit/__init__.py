@@ -98,7 +98,6 @@ class Audit:
     def start(cls, witness: Witness, _: str) -> Audit:
         audit = witness.audit = cls(witness)
         witness.audits.append(audit)
-        witness.undoing += audit.clips.watch()
         return audit
 
     # -- what happens --------------------------------------------------------------------------------------------
