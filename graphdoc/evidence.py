@@ -521,7 +521,6 @@ class Process:
     cwd: str = ""
     python: str = ""
     torch: str = ""
-    started: float = 0.0
     written: float = 0.0
 
 
