@@ -14,6 +14,7 @@ from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.deadends import has_saved_the_same
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.graph.summands import constants
 from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, op_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
@@ -199,7 +200,10 @@ def _like_sides(outputs: Any, wanted: frozenset[int]) -> list[stacks.Stack]:
     if any((n := numbers_of(t)) is None or float(n.abs().max()) > NOTHING for t in outputs):
         return []
     users: dict[int, dict[Any, None]] = {}
-    for node, following in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
+    nodes = list(islice(nodes_behind(roots_of_call(outputs)), MOST_NODES))
+    if 0.0 in constants(node for node, _ in nodes):
+        return []  # weighed by zero, whatever it is
+    for node, following in nodes:
         for leaf in (id(getattr(n, "variable", None)) for n, _ in following):
             if leaf in wanted:
                 users.setdefault(leaf, {})[node] = None
