@@ -237,7 +237,6 @@ class Part:
     ``stack`` holds the innermost of the user's frames, outermost first; ``ops`` counts the nodes by name. ``released``
     and ``stale`` say how many of the nodes were, ``older`` that they were made before the latest backward call.
     ``first`` and ``last`` are the iterations (as ``Node.iteration``; -1 where unknown) of the lowest and highest node.
-    ``lines`` are the first and the last line of one that stands for a whole function; empty for the others.
     ``parameters`` are names, at most ``PART_NAMES``; such a part has no stack, and ``owners`` are its optimizers.
     """
 
@@ -247,7 +246,6 @@ class Part:
     released: int = 0
     stale: int = 0
     older: bool = False
-    lines: list[int] = field(default_factory=list)
     first: int = -1
     last: int = -1
     parameters: list[str] = field(default_factory=list)
@@ -360,7 +358,7 @@ SAVED_OVER = "saved-over"
 written, ``other`` a backward call, ``facts["made"]`` the operation that has saved it."""
 SECOND_LOOK = frozenset(
     {
-        *(BESIDE, BYPASSED, ITSELF, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
+        *(BESIDE, BYPASSED, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
         *(UNREAD, WRITTEN_OVER),
     }
 )
@@ -523,7 +521,6 @@ class Process:
     cwd: str = ""
     python: str = ""
     torch: str = ""
-    started: float = 0.0
     written: float = 0.0
 
 

@@ -175,7 +175,7 @@ class Canvas:
             ops.update(part.ops)
         frames = [f for f in (innermost(p.stack) for p in parts) if f is not None]
         files = {f.file for f in frames}
-        lines = sorted({f.line for f in frames}.union(*(p.lines for p in parts))) if len(files) == 1 else []
+        lines = sorted({f.line for f in frames}) if len(files) == 1 else []
         functions = list(dict.fromkeys(f.function for f in frames))
         several = (
             functions[0].replace("<module>", "top level") if len(functions) == 1 else f"{len(functions)} functions"

@@ -79,7 +79,6 @@ _LOOKED_FOR = {
     "hidden": "what changed parameters between a forward and its backward",
     "cuts": "where the graph was cut",
     "suspicion": "whether a graph is cut somewhere",
-    "product": "why the gradient of a gradient is zero",
     "whatif": "whether the gradients are those of the loss",
     "nonfinite": "where the first nan or inf came from",
 }
@@ -88,7 +87,7 @@ _LOOKED_FOR = {
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:record``, ``probe:writes[:uncompiled]``,
     ``probe:compiled:uncompiled``, ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in
-    straight-through sums may be told), ``probe:product``, ``probe:whatif[:all][:OPTIMIZER...]``,
+    straight-through sums may be told), ``probe:whatif[:all][:OPTIMIZER...]``,
     ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if needs_record(evidence):
@@ -140,8 +139,6 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:hidden"
     elif suspicions.may_be_constant(sources, signs) or first_sign(signs, "suspect-residual") is not None:
         mode = "probe:cuts"
-    elif first_sign(signs, "suspect-product") is not None:
-        mode = "probe:product"
     elif measurable:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None

@@ -16,7 +16,6 @@ _PROBES = {
     "writes": "second_run.writes.WriteWatch",
     "hidden": "second_run.writes.HiddenWrites",
     "cuts": "second_run.cuts.CutWatch",
-    "product": "second_run.one_side.OneSide",
     "nonfinite": "second_run.close_look.CloseLook",
     "whatif": "whatif.WhatIf",
     "verify": "trials.trace.StepTrace",
@@ -32,7 +31,7 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
         out: the folder into which ``evidence-<pid>.json`` is written.
         mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all``,
             ``:check-gradients`` or ``:learned`` behind it), ``probe:record``,
-            ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
+            ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``,
             ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
             ``graphdoc.capture.trials.trace``) or ``compare`` (see ``graphdoc.capture.trials.comparing``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the

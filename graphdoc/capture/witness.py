@@ -510,10 +510,11 @@ class Witness:
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: Sequence[Any]) -> None:
         """What is told of a failure besides its graph: the user's Functions in it, the calls of a GradScaler, what an
         optimizer has refused, and what the probes know. One that cannot be told never costs the rest."""
-        from graphdoc.capture.graph import functions, refused, resharded
+        from graphdoc.capture.graph import functions, refused
 
         with_graph = any(r is not None for r in roots)
-        for tell in (functions.fill, resharded.fill) if with_graph else () if roots else (refused.fill,):
+        tells = (functions.fill, refused.fill_freed) if with_graph else () if roots else (refused.fill,)
+        for tell in tells:
             try:
                 tell(evidence, autopsy)
             except Exception as e:

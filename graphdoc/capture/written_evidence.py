@@ -45,7 +45,6 @@ def start_document(witness: Witness) -> Evidence:
         cwd=witness.cwd,
         python=platform.python_version(),
         torch=str(witness.torch.__version__).partition("+")[0],
-        started=witness.started,
         written=time.time(),
     )
     evidence.capture = witness.capture

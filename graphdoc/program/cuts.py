@@ -304,7 +304,7 @@ def _adds_up(folded: Folded, number: int) -> bool:
     part = folded.parts[number]
     taken = sum(count for start, to, count in folded.edges if start == number != to)
     sums = sum(count for op, count in part.ops.items() if op in _ADDING)
-    return not part.lines and set(part.ops) <= _ADDING | _OF_ONE and taken <= sums + 1
+    return set(part.ops) <= _ADDING | _OF_ONE and taken <= sums + 1
 
 
 # Values that are drawn with a probability that is to be learnt: a draw has no derivative, whatever is recorded.

@@ -70,7 +70,7 @@ def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> se
     for number, part in enumerate(folded.parts if folded is not None else ()):
         for at in places if not part.parameters else ():
             level = [f for f in part.stack if f.in_function_of(at)]
-            if part.lines or not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
+            if not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
                 return None
             cut |= {number for f in level if f.lies_in(at)}
     return set() if folded is not None and folded.root in cut else _reached_without(folded, cut)

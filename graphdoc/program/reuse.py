@@ -111,7 +111,7 @@ def _lines_of(
     for number in numbers:
         part = folded.parts[number]
         at = [f for f in part.stack if f.in_function_of(level)]
-        if part.lines or (not at and (every or len(part.stack) in (0, PART_FRAMES))):
+        if not at and (every or len(part.stack) in (0, PART_FRAMES)):
             return None
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))

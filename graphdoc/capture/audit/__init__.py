@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Taken, Wasted
+from graphdoc.capture.audit.clearing import LAST, Aliases, Clearing, Collecting, Taken, Wasted
 from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flags import Flagged, Refrozen, Shared
@@ -22,14 +22,15 @@ from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
 from graphdoc.capture.audit.stale import Once, Stale
-from graphdoc.capture.audit.steps import MOST_CLEARS, AtRest, Rounded, Starved, Undone, Unstepped
+from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
 from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.places import stacks
 from graphdoc.capture.process.quiet import Unseen
-from graphdoc.capture.tensors.facts import user_frames
+from graphdoc.capture.tensors.facts import parameters_of, user_frames
 from graphdoc.evidence import AS_IF, SECOND_LOOK, SO_FAR, Evidence, Sign
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ MOST_SNAPSHOTS = 8
 
 ALL, APART = 128, 32
 """Steps of an optimizer that are all looked at; of the later ones two in a row, so many steps apart."""
+MOST_CLEARS = 50
+"""Modules that clear gradients, of which it is asked whose they are."""
 MOST_LOADED = 100_000
 """Parameters that are known to come from elsewhere."""
 
@@ -60,6 +63,7 @@ class Audit:
         """A run that is ended from outside tells what it finds at once."""
         self.over = False
         """The run has ended by itself."""
+        self._clears = 0
         self.asleep = False
         """No optimizer's next step was to be looked at when one was last: the calls since are passed over too."""
         self.reached: dict[int, int] = living.forgetting({})
@@ -94,7 +98,6 @@ class Audit:
     def start(cls, witness: Witness, _: str) -> Audit:
         audit = witness.audit = cls(witness)
         witness.audits.append(audit)
-        witness.undoing += audit.clips.watch()
         return audit
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -160,24 +163,31 @@ class Audit:
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run, before a step that is looked at."""
-        if not seen.steps:
-            self.unstepped.zeroed(optimizer, seen)
-        self.clearing.zeroed(optimizer, seen)
+        if seen.steps < LAST:
+            self._throw(optimizer, seen, stacks.stack_here(3))  # zeroed < the inserted callback < zero_grad
         self.moved.cleared(seen.id)
 
     def emptied(self, module: Any) -> None:
-        """``module.zero_grad()`` is about to run."""
-        for optimizer, seen in self.unstepped.within(module) if self.unstepped.clears < MOST_CLEARS else ():
-            self.unstepped.zeroed(optimizer, seen)
-        if self.clearing.looks:
-            self.clearing.emptied(module)
+        """``module.zero_grad()`` is about to run, which clears what optimizers hold of the module."""
+        self._clears += 1
+        mine = {id(p) for p in module.parameters() if p.grad is not None}
+        for optimizer, seen in self.journal.made() if mine else ():
+            early = seen is None or seen.steps < LAST
+            if early and any(id(p) in mine for p in parameters_of(optimizer)):
+                self._throw(optimizer, seen or self.journal.optimizer(optimizer), stacks.stack_here(3))
         if self.moved.closely:
             self.moved.cleared()
+
+    def _throw(self, optimizer: Any, seen: Seen, here: stacks.Stack) -> None:
+        if not seen.steps:
+            self.unstepped.zeroed(optimizer, seen, here)
+        self.clearing.zeroed(optimizer, seen, here)
 
     @property
     def hears(self) -> bool:
         """Whether a module that clears gradients is of interest."""
-        return self.clearing.looks or self.moved.closely or self.unstepped.clears < MOST_CLEARS
+        early = self._clears < MOST_CLEARS or any(seen.steps < LAST for seen in self.journal.optimizers.values())
+        return early or self.moved.closely
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at."""

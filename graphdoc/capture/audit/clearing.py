@@ -96,9 +96,6 @@ class Clearing(Sparse):
         super().__init__(audit)
         self._followed: dict[int, _Followed] = {}
         self._latest: Noted | None = None
-        self._emptied: tuple[set[int], stacks.Stack] | None = None
-        """Parameters that a module has cleared since the latest backward call, before any optimizer was seen."""
-        self._early = 0
         self._root: tuple[tuple[int, int, int], Noted] | None = None
         """The latest backward call on one number since gradients were cleared or used, by its root."""
         self._again: tuple[Noted, Noted, set[int]] | None = None
@@ -111,7 +108,7 @@ class Clearing(Sparse):
         first = outputs[0] if len(outputs) == 1 and not inputs else None
         whole = isinstance(first, self._audit.torch.Tensor) and first.numel() == 1  # on one number, for all behind it
         leaves = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
-        self._latest, self._emptied = noted, None
+        self._latest = noted
         self._compare_roots(noted, leaves, whole)
         for seen in self._audit.journal.optimizers.values():
             followed = self._followed.get(seen.id)
@@ -178,13 +175,8 @@ class Clearing(Sparse):
             return None
         return id(grad), grad._version, float(some_of(numbers, MOST_ELEMENTS).abs().double().sum())
 
-    def zeroed(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer is about to be cleared."""
-        if seen.steps >= LAST:
-            return
-        self._throws(optimizer, seen, stacks.stack_here(4))  # zeroed < Audit.zeroed < the inserted callback < zero_grad
-
-    def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
+    def zeroed(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
+        """An optimizer is about to be cleared, or a module with what it holds."""
         self._root = self._again = None
         followed = self._followed.setdefault(seen.id, _Followed())
         followed.cleared = raw
@@ -194,24 +186,6 @@ class Clearing(Sparse):
             followed.backward = followed.backward or self._latest
             followed.thrown = raw
         followed.calls.clear()
-
-    @property
-    def looks(self) -> bool:
-        """Whether a module that is cleared is of interest: an optimizer is in its first steps, or before them."""
-        known = self._audit.journal.optimizers.values()
-        return any(seen.steps < LAST for seen in known) if known else self._latest is not None and self._early < LAST
-
-    def emptied(self, module: Any) -> None:
-        """A module is about to be cleared, and with it what optimizers hold of it."""
-        optimizers = [(o, seen) for seen, o in self._audit.journal.live() if seen.steps < LAST]
-        mine = {id(p) for p in module.parameters() if p.grad is not None}
-        raw = stacks.stack_here(4)  # emptied < Audit.emptied < the inserted callback < zero_grad
-        if not optimizers and mine:
-            self._early += 1
-            self._emptied, self._root, self._again = (mine, raw), None, None
-        for optimizer, seen in optimizers:
-            if any(id(p) in mine for p in parameters_of(optimizer)):
-                self._throws(optimizer, seen, raw)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         again, self._root, self._again = self._again, None, None
@@ -226,8 +200,6 @@ class Clearing(Sparse):
         followed = self._followed.get(seen.id)
         if followed is None:
             followed = self._followed[seen.id] = _Followed()
-            if self._emptied is not None and any(id(p) in self._emptied[0] for p in parameters_of(optimizer)):
-                followed.backward, followed.thrown = self._latest, self._emptied[1]
         if seen.steps == LAST:
             self._uses(seen)
             followed.left.clear()

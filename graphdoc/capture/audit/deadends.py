@@ -488,13 +488,13 @@ def _is_same_function(*sides: Key) -> bool:
         if one is not other and (one, other) not in seen:
             seen.add((one, other))
             ways = [n.next_functions if n is not None else () for n in (one, other)]
-            if not ways[0] or len(ways[0]) != len(ways[1]) or not _has_saved_the_same(one, other):
+            if not ways[0] or len(ways[0]) != len(ways[1]) or not has_saved_the_same(one, other):
                 return False
             todo += zip(*ways, strict=True)
     return True
 
 
-def _has_saved_the_same(one: Any, other: Any) -> bool:
+def has_saved_the_same(one: Any, other: Any) -> bool:
     """Whether two nodes of PyTorch's own give the same gradient for the same; False where that cannot be read."""
     if type(one) is not type(other) or hasattr(one, "_forward_cls"):
         return False

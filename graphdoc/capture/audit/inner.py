@@ -11,20 +11,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import LINEAR
+from graphdoc.capture.audit.deadends import has_saved_the_same
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.graph.summands import constants
 from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, op_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import ITSELF, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.journal import Noted, Seen
-    from graphdoc.capture.second_run.one_side import OneSide
 
 
 ENOUGH = 4
@@ -114,25 +115,30 @@ def _behind(audit: Audit, outputs: Any) -> Iterator[tuple[Any, stacks.Stack, boo
 
 
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
-# Whether two parts of it took each other away, a second run tells (see ``graphdoc.capture.second_run.one_side``).
+# Two parts of it may be one function of the same parameters, computed twice: a divergence of a policy from itself is
+# zero whatever the parameters are, and so are its derivatives; with one side held constant that is the Fisher matrix.
 
 MOST_ADDED = 4
 """Losses that are looked at for recorded gradients."""
 TRIED = 3
 """Products that were looked at, and all of them zero."""
 NOTHING = 1e-5
-"""No more than rounding leaves of numbers about one; only a reason to look closer."""
+"""No more than rounding leaves of numbers about one."""
 MOST_NODES = 2_000
 
 
 class Products(Watch):
-    """``suspect-product``: ``stack`` is the ``grad`` call whose results are zero, each time that it was looked at.
-    ``suspect-residual``: they are not, and a loss is made of recorded gradients, of these as numbers perhaps."""
+    """``compared-with-itself``: ``other`` is a ``grad`` call whose results have a gradient of zero, each time that it
+    was looked at, ``stack`` where the first of two like computations in it was called and ``facts["second"]`` where the
+    second was. ``suspect-residual``: it is not zero, and a loss is made of recorded gradients, of these as numbers
+    perhaps."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._first: tuple[Noted, frozenset[int]] | None = None
         """The latest call with ``create_graph``, and the ids of its inputs."""
+        self._sides: list[stacks.Stack] = []
+        """Where the two like computations in it begin, once a product was zero."""
         self.waits = False
         """Whether the call of a product runs now."""
         self._second: Noted | None = None
@@ -141,9 +147,6 @@ class Products(Watch):
         self._bends: Noted | None = None
         """A product that is not zero: it may be part of a loss."""
         self._entered = False
-        self._latest: Noted | None = None
-        self.closely: OneSide | None = None
-        """Who looks at such calls in a second run."""
 
     def asked(self, noted: Noted, outputs: Any, args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine: gradients to start from,
@@ -151,12 +154,12 @@ class Products(Watch):
         self.waits = False
         if self._over or len(args) < 4:
             return
-        given, _, recorded, inputs = args[:4]
-        asked = frozenset(map(id, inputs if isinstance(inputs, list | tuple) else ()))
-        if recorded:
+        asked = frozenset(map(id, args[3] if isinstance(args[3], list | tuple) else ()))
+        if args[2]:
             self._first = noted, asked
-            if self.closely is not None:
-                self.closely.recorded(noted, outputs, given, inputs)
+            if self._zeros:
+                with self._unseen():
+                    self._sides = _like_sides(outputs, asked)
         elif self._first is not None and asked and asked <= self._first[1]:
             with self._unseen():  # does a gradient that was recorded lie behind these?
                 if any(recorded for *_, recorded in _behind(self._audit, outputs)):
@@ -164,7 +167,7 @@ class Products(Watch):
 
     def gave(self, noted: Noted, results: Any) -> None:
         """A grad call has ended well."""
-        if noted is not self._second:
+        if noted is not self._second or self._first is None:
             return
         self.waits = False
         with self._unseen(), self._audit.torch.no_grad():
@@ -175,8 +178,10 @@ class Products(Watch):
             self._bends = noted
             return
         self._zeros += 1
-        self._latest = noted
         self._over = self._zeros >= TRIED
+        if self._over and len(self._sides) == 2:
+            facts = {"second": self._facts(self._sides[1])}
+            self._report(self._sign_at(ITSELF, self._sides[0], self._first[0], count=TRIED, facts=facts))
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         if self._bends is not None and not self._entered and self._may_look(MOST_ADDED):
@@ -184,13 +189,31 @@ class Products(Watch):
                 self._entered = any(recorded for *_, recorded in _behind(self._audit, outputs))
 
     def signs(self) -> list[Sign]:
-        if self.closely is not None:
-            return self.closely.signs()
         if self._entered and self._bends is not None:
             return [self._sign_at("suspect-residual", self._bends, weak=True)]
-        if self._zeros < TRIED or self._latest is None:
-            return []
-        return [self._sign_at("suspect-product", self._latest, count=self._zeros, weak=True)]
+        return self._found
+
+
+def _like_sides(outputs: Any, wanted: frozenset[int]) -> list[stacks.Stack]:
+    """Where the two computations begin that a zero is made of, if each of these leaves (ids) is used by a first one and
+    then in the same way, with the same numbers, by a second."""
+    if any((n := numbers_of(t)) is None or float(n.abs().max()) > NOTHING for t in outputs):
+        return []
+    users: dict[int, dict[Any, None]] = {}
+    nodes = list(islice(nodes_behind(roots_of_call(outputs)), MOST_NODES))
+    if 0.0 in constants(node for node, _ in nodes):
+        return []  # weighed by zero, whatever it is
+    for node, following in nodes:
+        for leaf in (id(getattr(n, "variable", None)) for n, _ in following):
+            if leaf in wanted:
+                users.setdefault(leaf, {})[node] = None
+    both = [sorted(using, key=lambda n: int(n._sequence_nr())) for using in users.values()]
+    first = [n for using in both for n in using[: len(using) // 2]]
+    second = [n for using in both for n in using[len(using) // 2 :]]
+    like = len(first) == len(second) and all(map(has_saved_the_same, first, second))
+    if not like or not first or max(n._sequence_nr() for n in first) >= min(n._sequence_nr() for n in second):
+        return []
+    return [kept for side in (first, second) if (kept := stacks.stack_of(side[0])) is not None]
 
 
 # Second derivatives that are terms of a loss and zero everywhere: a network of straight pieces bends nowhere but where

@@ -21,6 +21,7 @@ from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
 from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import outwards
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
@@ -352,9 +353,7 @@ class Streams(Watch):
         """PyTorch shows its warning; it does so once."""
         audit, frame = self._audit, _getframe(1)
         engine = audit.witness.calls
-        at: FrameType | None = frame
-        while at is not None and at.f_code is not engine.code:
-            at = at.f_back
+        at = next((f for f in outwards(frame) if f.f_code is engine.code), None)
         call = at.f_locals.get(engine.token) if at is not None else None
         if self._found or not call:
             return

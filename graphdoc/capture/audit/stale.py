@@ -146,7 +146,6 @@ def as_if(
         add(evidence, autopsy)
         glimpse = Glimpse(witness)
         witness.failures.fill_extras(evidence, autopsy, glimpse)
-        evidence.extras["failing_call"] = "backward"
         evidence.signs = [sign]
     return evidence
 

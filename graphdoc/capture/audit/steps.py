@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 
 
-MOST_CLEARS = 50
-"""Modules that clear gradients, of which it is asked whose they are."""
-
 MOST_SAMPLED = 50
 """Parameters whose numbers are looked at, twice in a run."""
 
@@ -48,8 +45,6 @@ class Unstepped(Watch):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._discards: dict[int, int] = {}
-        self.clears = 0
-        """How often a module was looked at that clears gradients."""
         self._values: dict[int, dict[int, float]] = {}
         """What those that had gradients held when such an optimizer was first cleared."""
         self._calls: dict[int, tuple[Seen, Place]] = {}
@@ -92,17 +87,7 @@ class Unstepped(Watch):
         hooked = any(m.__dict__.get("_backward_hooks") for m in instances_of(self._audit.torch.nn.Module))
         return self._audit.witness.scaler.used or hooked or any(map(is_hooked, leaves))
 
-    def within(self, module: Any) -> list[tuple[Any, Seen]]:
-        """Of the optimizers that have not stepped, and of which it is not known yet whether they should, those whose
-        gradients a module is about to clear."""
-        self.clears += 1
-        made = self._audit.journal.made()
-        asked = [(o, s) for o, s in made if s is None or not (s.steps or self._discards.get(s.id, 0) >= ENOUGH)]
-        mine = {id(p) for p in module.parameters() if p.grad is not None} if asked else set()
-        found = [(o, s) for o, s in asked if any(id(p) in mine for p in parameters_of(o))]
-        return [(o, s or self._audit.journal.optimizer(o)) for o, s in found]
-
-    def zeroed(self, optimizer: Any, seen: Seen) -> None:
+    def zeroed(self, optimizer: Any, seen: Seen, here: stacks.Stack) -> None:
         """An optimizer that has never stepped is about to be cleared, or a module with what it holds."""
         count = self._discards.get(seen.id, 0)
         if count >= ENOUGH:
@@ -114,7 +99,6 @@ class Unstepped(Watch):
             self._values[seen.id] = self._sampled(parameters)
         self._discards[seen.id] = count + 1
         seen.span = (seen.span[0], self._audit.journal.steps)
-        here = stacks.stack_here(3)  # zeroed < Audit.zeroed < the inserted callback
         self._so_often(count + 1, seen, lambda: self._judge(parameters, seen, here))
 
     def _sampled(self, parameters: list[Any]) -> dict[int, float]:

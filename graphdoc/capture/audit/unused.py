@@ -9,13 +9,14 @@ second run sees where the values were cut off.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch.nn.utils import clip_grad
 
 from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
@@ -24,7 +25,6 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
-from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
@@ -298,31 +298,13 @@ class Clips(Sparse):
         super().__init__(audit)
         self._clips: list[_Clip] = []
         self._over = self._judged = False
-
-    def watch(self) -> list[Callable[[], None]]:
-        """Insert calls into PyTorch's functions; what undoes it. Where that cannot be, nothing is told."""
-        from torch.nn.utils import clip_grad
-
-        undo = []
         for name in _FUNCTIONS:
-            try:
-                function = getattr(clip_grad, name)
-                undo.append(insert_calls(getattr(function, "__wrapped__", function), before=self._clipping))
-            except (CannotInsert, AttributeError, TypeError):
-                continue
-        return undo
+            audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
 
-    def _clipping(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
+    def _note(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
         """The gradients of these parameters are about to be bounded."""
         if self._over:
             return
-        try:
-            self._note(parameters, bound, norm)
-        except Exception as e:
-            self._over = True
-            self._audit.witness.trouble(e)
-
-    def _note(self, parameters: Any, bound: Any, norm: Any) -> None:
         audit = self._audit
         every = [parameters] if isinstance(parameters, audit.torch.Tensor) else _given(parameters, audit.torch)
         if every is None or math.isinf(float(bound)):
@@ -331,7 +313,7 @@ class Clips(Sparse):
             found = any(p.grad is not None for p in every)
             plain = isinstance(norm, audit.torch.Tensor) and norm.is_cpu and has_memory(norm)
             known = float(norm) if found and plain else None
-        here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
+        here = stacks.stack_of_frame(_getframe(2))  # _note < PyTorch's function
         ids = {id(p) for p in every}
         bounds = known is None or known > float(bound)
         scaler, found = list(audit.witness.scaler.calls), found and known != 0.0

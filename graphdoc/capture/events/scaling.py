@@ -42,8 +42,6 @@ class ScalerCalls:
         """Called with the optimizer that a scaler is about to step, or to leave out."""
         self.calls: deque[Call] = deque(maxlen=MOST_CALLS)
         self._scales = False
-        self._waiting: dict[int, tuple[int, int]] = {}
-        """By scaler: how many steps in a row it has left out, and how many steps were taken when that was counted."""
         self.starved: dict[str, Any] | None = None
         """Of a scaler that has left out every step for long, although its scale is 1 or less: ``skipped`` (how many in
         a row), ``scale``, ``from`` (the journal's event at which that was first so), ``stack`` (raw, of its step)."""
@@ -61,8 +59,7 @@ class ScalerCalls:
         return self._scales or bool(self.calls)
 
     def _making(self, scaler: Any, *_: Any) -> None:
-        self._waiting.pop(id(scaler), None)  # of one that has ended, as are its calls
-        others = [c for c in self.calls if c[4] != id(scaler)]
+        others = [c for c in self.calls if c[4] != id(scaler)]  # the rest is of one that has ended
         self.calls.clear()
         self.calls.extend(others)
         if len(self._born) < MOST_CALLS:
@@ -91,20 +88,15 @@ class ScalerCalls:
         Only a scale at which the gradients are as the loss gives them proves that no scale can help. It is read after
         many steps that were left out, and then each time: waiting for a GPU costs a program that trains nothing.
         """
-        witness = self._witness
-        taken = witness.journal.steps
-        skipped, before = self._waiting.get(id(scaler), (0, 0))
-        skipped = skipped + 1 if taken == before else 0
-        self._waiting[id(scaler)] = skipped, taken
-        if skipped == 0:
+        witness, vain = self._witness, self._vain
+        if vain.latest is None or witness.journal.steps != vain.taken:
             self.starved = None
-        elif skipped >= STARVED:
+        elif vain.count >= STARVED and vain.latest[4] == id(scaler):
             with Unseen(witness.torch, witness.anomaly, None):
                 scale = float(scaler.get_scale())
-            step = next((c for c in reversed(self.calls) if c[0] == "step" and c[4] == id(scaler)), None)
-            if scale <= 1.0 and step is not None:
+            if scale <= 1.0:
                 since = self.starved["from"] if self.starved is not None else witness.journal.count
-                self.starved = {"skipped": skipped, "scale": scale, "from": since, "stack": step[1]}
+                self.starved = {"skipped": vain.count, "scale": scale, "from": since, "stack": vain.latest[1]}
 
     def signs(self) -> list[Sign]:
         """``renewed-scaler``: no call of its step (``stack``, the latest of ``count``) has let an optimizer step, and
@@ -138,7 +130,8 @@ class _Vain:
         self.latest: Call | None = None
         self._begun = -1
         """How many calls there had been when the latest scaler was made."""
-        self._taken = -1
+        self.taken = -1
+        """How many steps of optimizers had been seen at the latest call."""
         self._versions: dict[int, int] = {}
 
     def step(self, optimizer: Any, taken: int, made: tuple[stacks.Stack, int] | None, call: Call) -> None:
@@ -148,9 +141,9 @@ class _Vain:
         if first is None:
             return
         # An optimizer of the program's own may step without PyTorch's hooks: it writes all the same.
-        if taken != self._taken or self._versions.get(id(first), first._version) != first._version:
+        if taken != self.taken or self._versions.get(id(first), first._version) != first._version:
             self.count = self.scalers = 0
-            self._begun, self._taken = -1, taken
+            self._begun, self.taken = -1, taken
             self._versions.clear()
         self._versions[id(first)] = first._version
         if made is not None and (made[1] > self._begun or self._begun < 0):

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.graph.walk import NO_SEQUENCE, Above, Graph
-from graphdoc.capture.places.code_places import is_user_file, position, spot
+from graphdoc.capture.places.code_places import is_user_file, spot
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.places.stacks import Stack, kept_in
 from graphdoc.capture.tensors.facts import shape_of
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 
 MOST_PARTS = 400
-"""Parts of a folded graph; with more of them the ways that lead to an expression are told apart less, and in the end
-only functions are."""
+"""Parts of a folded graph; with more of them the ways that lead to an expression are told apart less."""
 MOST_EDGES = 2_000
 MOST_NODES = 200_000
 """Nodes of a graph that is folded: a larger one is no more readable, and takes seconds."""
-_DEPTHS = (400, 3, 2, 1, 0)
+_DEPTHS = (400, 3, 2, 1)
 """Frames of the user's by which nodes are told apart: the whole way, and shorter ones where that is too much."""
 
 Key = tuple[Any, ...]
@@ -41,8 +40,6 @@ class Folding:
         self._latest = max(calls, default=-1)
         self._callers: dict[int, tuple[int, ...]] = {}
         self._sites: dict[int, tuple[int, ...]] = {}
-        self._spots: dict[int, tuple[int, int]] = {}
-        """By the number of an expression: its function, and its line."""
         self._owners = seen.owners if hasattr(seen, "owners") else {}
 
     def fold(self, evidence: Evidence) -> Folded | None:
@@ -53,12 +50,12 @@ class Folding:
         for depth in _DEPTHS:
             places: dict[Key, int] = {}
             part_of = self._parts(depth, places)
-            if len(places) <= MOST_PARTS or depth == 0:
+            if len(places) <= MOST_PARTS:
                 break
+        else:
+            return None
         folded = Folded([Part() for _ in places], root=part_of[0])
         self._count(folded, part_of)
-        if depth == 0:
-            self._add_lines(folded, part_of)
         many = len(places)
         edges = Counter([part_of[n] * many + part_of[m] for n, m in zip(order.sources, order.targets, strict=True)])
         folded.edges = [[*divmod(edge, many), n] for edge, n in edges.most_common(MOST_EDGES)]
@@ -94,17 +91,8 @@ class Folding:
         code = kept.chain[0]
         callers = self._callers.get(id(kept.chain))
         if callers is None:
-            raw = kept.raw[2:]
-            callers = self._callers[id(kept.chain)] = site_of(raw)
-            own = next((i for i in range(0, len(raw), 2) if is_user_file(raw[i].co_filename)), None)
-            if own is not None:
-                self._spots[callers[0]] = (id(raw[own]), position(raw[own], raw[own + 1])[0])
-        if not is_user_file(code.co_filename):
-            return callers
-        place = spot(code, kept.lasti)
-        if place not in self._spots:
-            self._spots[place] = (id(code), position(code, kept.lasti)[0])
-        return (place, *callers)
+            callers = self._callers[id(kept.chain)] = site_of(kept.raw[2:])
+        return (spot(code, kept.lasti), *callers) if is_user_file(code.co_filename) else callers
 
     def _key(self, found: Found, depth: int) -> Key:
         if found.leaf is not None:
@@ -112,9 +100,7 @@ class Folding:
             module = name.rpartition(".")[0].split(".")[: 2 * depth]
             return ("leaf", bool(name), *module, *self._owners.get(id(found.leaf), ()))
         fresh, site = found.sequence >= self._latest, self._site(found.number)
-        if not site:
-            return (fresh, found.op)
-        return (fresh, *site[:depth]) if depth else (fresh, "in", self._spots.get(site[0], site)[0])
+        return (fresh, *site[:depth]) if site else (fresh, found.op)
 
     def _count(self, folded: Folded, part_of: list[int]) -> None:
         seen = self._seen
@@ -147,14 +133,6 @@ class Folding:
                 part.older = found.sequence < self._latest
         for n in seen.dead_ones():
             folded.parts[part_of[n]].released += seen.order.released[n] and n not in seen.order.stale
-
-    def _add_lines(self, folded: Folded, part_of: list[int]) -> None:
-        for found, number in zip(self._seen.order, part_of, strict=True):
-            site = self._site(found.number) if found.leaf is None else ()
-            spot_of = self._spots.get(site[0]) if site else None
-            if spot_of is not None:
-                part, line = folded.parts[number], spot_of[1]
-                part.lines = [min(line, *part.lines), max(line, *part.lines)] if part.lines else [line, line]
 
     def _name(self, part: Part, leaf: Any) -> None:
         name = self._seen.census.parameter_names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>"

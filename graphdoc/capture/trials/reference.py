@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from graphdoc.capture.places.code_places import outwards
+
 
 class Copying:
     """One context for all threads, ``graph`` being ``torch.autograd.graph``."""
@@ -86,9 +88,7 @@ def note_checkpoints(checkpoint: Any, noted: Callable[[bool], None]) -> None:
 def runs_again(torch: Any) -> bool:
     """Whether the reentrant checkpoint under way has been given something that requires gradients."""
     code = torch.utils.checkpoint.CheckpointFunction.forward.__code__
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
+    frame = next((f for f in outwards(sys._getframe(1)) if f.f_code is code), None)
     given = frame.f_locals.get("args", ()) if frame is not None else ()
     return any(isinstance(a, torch.Tensor) and a.requires_grad for a in given)
 

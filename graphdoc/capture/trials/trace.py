@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import islice
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.graph.walk import VIEWS
+from graphdoc.capture.graph.walk import VIEWS, nodes_behind
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.process.hooks import stand_before_engine
 from graphdoc.capture.process.in_threads import in_each_thread
@@ -121,26 +122,17 @@ def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list
     the oldest node that has read its values; now all of them bear ``walked``.
     A number would not do for a mark: each thread's nodes begin at 0.
     """
-    seen: set[Any] = set()
+    nodes = list(islice(nodes_behind(roots), WALK_LIMIT))
     leaves: list[Any] = []
     oldest: dict[Any, int] = {}
     views: list[Any] = []
     again: dict[int, Any] = {}
     borne: set[Walked] = set()
-    todo = [r for r in roots if r is not None]
-    while todo and len(seen) < WALK_LIMIT:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        following = node.next_functions
+    for node, following in nodes:
         if not following:
-            variable = getattr(node, "variable", None)
-            if variable is not None:
-                leaves.append(variable)
+            leaves += [variable] if (variable := getattr(node, "variable", None)) is not None else []
             continue
         children = [n for n, _ in following if n is not None]
-        todo.extend(children)
         if node.name() in VIEWS:
             views.append(node)
         else:
@@ -156,7 +148,7 @@ def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list
         if view in oldest:  # what reads the view reads what the tensor holds by then
             _taken(oldest, [n for n, _ in view.next_functions if n is not None], oldest[view])
     read = {id(v): number for n, number in oldest.items() if (v := getattr(n, "variable", None)) is not None}
-    return len(seen), leaves, list(again.values()), borne, read
+    return len(nodes), leaves, list(again.values()), borne, read
 
 
 def _taken(oldest: dict[Any, int], nodes: list[Any], number: int) -> None:

@@ -18,8 +18,7 @@ from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
-from graphdoc.capture.whatif.as_saved import AsSaved
-from graphdoc.capture.whatif.calls_used import unused
+from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
 from graphdoc.capture.whatif.functions import (
     FunctionCheck,

@@ -169,8 +169,8 @@ def _itself(program: Program, sign: Sign) -> Finding | None:
             *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero"),
         ),
         remedies=tuple(remedies),
-        because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
-        f"where `{code}` is held constant",
+        because=f"{sign.count} second derivatives were zero, and both sides are the same numbers, computed by the same "
+        "operations",
     )
 
 
