@@ -7,14 +7,13 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
-from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, finding, told_of
+from graphdoc.story.message_alone import of_overwrite
+from graphdoc.story.overwrite import called, finding
 
 PAGE = Page(
     code="GD204",
@@ -67,12 +66,9 @@ If several places write (an integrator and a reset), all of them have to change:
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.STATE)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: one tensor that lives on is written step after step, and earlier steps have saved it."""
-    return told_of(program, Fault.STATE, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)
     written = out_of_place(program.evidence, found)
@@ -91,7 +87,3 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
         for w in found.writers
         if w.frame is not None
     ]
-
-
-# Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice.
-_from_text = from_message("state-overwritten-in-place", PAGE.title, *VERSION)
