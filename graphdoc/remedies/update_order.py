@@ -20,9 +20,10 @@ from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
 from graphdoc.remedies.fix_places import again_behind, applies, listed_lines, parsed, unique
-from graphdoc.remedies.forward_copies import behind_step, clone_forward, scored_again
+from graphdoc.remedies.forward_copies import clone_forward, scored_again
 from graphdoc.remedies.in_place_write import hook_of, hook_remedies, instead_of_writing, move_behind
 from graphdoc.remedies.installed_packages import copy_for_package
+from graphdoc.remedies.newer_value import behind_step
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
 from graphdoc.remedies.reused_graph import remedies_for

@@ -15,7 +15,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import called_on, plain_number
-from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
 from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
@@ -158,7 +157,6 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
     for at, wanted in _starts(sources, extras):
         for start, value in _set_by(sources, at, wanted):
             if _is_constant(value) and not isinstance(value, ast.Constant):
-                out += of_other_branch(sources, start, value, wanted)
                 out += _connected(sources, start, value, f"start `{wanted}` as")
     made, call = innermost(loss_made(extras)[1]), _written_number(sources, extras)
     if made is not None and call is not None and _is_constant(call):
@@ -178,10 +176,10 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
             "rewrite",
             f"{title} `{name}.sum() * 0.0`, at {where(start)}",
             "unsafe",
-            NOTE,
+            "Where no term is added the gradients are zero, and the optimizer steps with them.",
             {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{name}.sum() * 0.0"]]},
         )
-        for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]
+        for name in [n for n in given if n in read][:2]
     ]
 
 
