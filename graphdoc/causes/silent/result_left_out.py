@@ -16,7 +16,7 @@ from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
+from graphdoc.program.spans import innermost_user, loop_of, of_sign, place, span, span_of
 from graphdoc.program.written_out import call_made
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
@@ -251,9 +251,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     weight = likely(0.6)  # that no loss depends on them is measured; that one should is not
     text = f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
     text += "never get a gradient. Add it to the loss, or leave them out of the optimizer."
-    spans = (
-        *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
-        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
+    spans = of_sign(
+        sign, "computed here, and no loss is made of it", "differentiates a loss that does not depend on it"
     )
     because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
     return Finding(*weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=because)

@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
 from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
-from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
+from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, of_sign, place, span, span_of
 from graphdoc.program.written_out import without_helpers
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
@@ -104,8 +104,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
     spans = [
-        *span_of("cause", sign.stack, f"{whose}; {follows}"),
-        *span_of("related", sign.other, "and they are thrown away here"),
+        *of_sign(sign, f"{whose}; {follows}", "and they are thrown away here"),
     ]
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran"))
