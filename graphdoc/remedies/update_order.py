@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, carried, operands_in
@@ -214,8 +214,7 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
         title = f"leave out the step at {where(at.write)}: the one after {where(at.backward)} is for both losses"
         return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
     title = f"move the step at {where(at.write)} after the backward call at {where(at.backward)}"
-    args = {"place": place(at.write), "after": place(at.backward)}
-    return [Remedy("move_statement", title, "unsafe", note, args)]
+    return [*remedy_at(at.write, "move_statement", title, "unsafe", note, after=place(at.backward))]
 
 
 def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:

@@ -502,14 +502,13 @@ def _told(program: Program, found: learning.KeptFrozen, whose: str, one: bool) -
 
 
 def _let_go(sources: SourceTexts, found: learning.KeptFrozen, freezing: list[learning.Freezing]) -> tuple[Remedy, ...]:
-    out = []
+    out: list[Remedy] = []
     for f in freezing:
         behind = learning.released_behind(sources, f, found.between)
         if behind is not None:
             title = f"let {folded(found.names)} require gradients again after {where(behind)}"
             note = f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own."
-            args = {"place": place(behind), "statement": f.opposite}
-            out.append(Remedy("add_statement", title, "unsafe", note, args))
+            out += remedy_at(behind, "add_statement", title, "unsafe", note, statement=f.opposite)
     return tuple(out[:2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import LAST_ALONE, Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
@@ -128,7 +128,6 @@ def _told(program: Program, sign: Sign) -> Finding:
 
 def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
-    args = {"place": place(step), "after": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
     title = f"{name} steps before backward, and is cleared before the next step"
     text = "A step skips every parameter whose `.grad` is None."
@@ -137,7 +136,7 @@ def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
         *span_of("related", sign.other, "computes them"),
         *span_of("related", sign.stack, "clears them in the next pass"),
     )
-    remedies = (Remedy("move_statement", "step after the backward call", "unsafe", note, args),)
+    remedies = remedy_at(step, "move_statement", "step after the backward call", "unsafe", note, after=place(backward))
     because = f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
     because += "gradient: `zero_grad()` had cleared it"
     return Finding(0.96, of_steps(sign), title, text, spans, remedies=remedies, because=because)

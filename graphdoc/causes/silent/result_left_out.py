@@ -8,7 +8,7 @@ import re
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
@@ -98,8 +98,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     whose, late = folded(sign.parameters), name == loss
     title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
     note = f"the other terms of `{name}` train {whose} as well"
-    edit = {"place": place(call), "operand": loss, "name": name}
-    remedies = [Remedy("use_instead", f"differentiate `{name}`", "unsafe", note, edit)]
+    remedies = [*remedy_at(call, "use_instead", f"differentiate `{name}`", "unsafe", note, operand=loss, name=name)]
     if late:
         title = f"terms that are added to `{name}` after `backward()` train nothing"
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}

@@ -147,12 +147,12 @@ def _told(program: Program, sign: Sign) -> Finding:
     whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
-    remedies = []
+    remedies: list[Remedy] = []
     if inner is not None and outer is not None and inner.extent != outer.extent:
         title = f"detach `{code_at(program.sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
-        args = {"place": place(inner), "constant": True}  # as it is written, no gradient comes through both
-        remedies.append(Remedy("detach_expression", title, "unsafe", note, args))
+        # As it is written, no gradient comes through both.
+        remedies += remedy_at(inner, "detach_expression", title, "unsafe", note, constant=True)
     spans = of_sign(sign, "the same value is added and taken away: its gradient is zero", _sends(sign, whose))
     title = f"the straight-through estimator cancels: {_receives(sign, whose)}"
     text = "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant."
