@@ -185,7 +185,12 @@ def _filled(found: Mismatch) -> dict[str, str]:
     }
 
 
-# The tests of causes that need the graph: without one, the words of the message are all that is known.
+# The tests of causes that one fact alone decides. Without a graph, the words of the message are all that is known.
+
+
+def of_message(*ids: str) -> Callable[[Asked], Asked]:
+    """The test of a cause to which these messages belong alone."""
+    return lambda told: wraps(told)(lambda program: told(program) if program.message(*ids) is not None else None)
 
 
 def of_older_graph(title: str) -> Callable[[Callable[[Program, Reuse], Finding | None]], Asked]:

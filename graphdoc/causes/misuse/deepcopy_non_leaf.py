@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import Reached, reached, span, span_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, is_read
+from graphdoc.story.message_alone import of_message
 from graphdoc.story.wording import listing
 
 PAGE = Page(
@@ -73,12 +74,9 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("deepcopy-non-leaf")
+def recognise(program: Program) -> Finding:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    return _told(program) if program.message("deepcopy-non-leaf") is not None else None
-
-
-def _told(program: Program) -> Finding:
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
