@@ -83,10 +83,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         return []
     behind = f"after {where(at.write)}"
     title = f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, {behind}"
-    note = (
-        "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
-    )
-    note += "The rest is computed with the updated weights."
+    note = "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed "
+    note += "from. The rest is computed with the updated weights."
     every = [*constants, *(f for f in at.forwards if f not in constants)]
     remedy = again_behind(every, at.write, at.backward, title, note, constants)
     return [remedy] if applies(program.sources, remedy) else []

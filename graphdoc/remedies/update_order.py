@@ -63,10 +63,8 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
     stepped = program.owners.parameters([e.optimizer for e in writers])
     parts = sorted({part for n in stepped for part in re.split(r"[.\[]", n)})
     title = f"step at {where(step)} after the autograd.grad call at {where(call)}"
-    note = (
-        "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients of "
-    )
-    note += "the step."
+    note = "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients "
+    note += "of the step."
     remedy = Remedy("move_statement", title, "safe", note, {"place": place(step), "after": place(call)})
     alone = replace(remedy, args={**remedy.args, "untouched": parts})
     return [remedy] if applies(program.sources, alone) else []
@@ -106,10 +104,8 @@ def other_update_first(program: Program) -> list[Remedy]:
         return []
     mine, early = found
     title = f"make the update at {where(mine)} before the one at {where(early)}"
-    note = (
-        "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
-    )
-    note += "own optimizer first, so that none steps with what another loss has left."
+    note = "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of "
+    note += "its own optimizer first, so that none steps with what another loss has left."
     remedy = Remedy("move_statement", title, "safe", note, {"place": place(mine), "before": place(early)})
     return [remedy] if applies(program.sources, remedy) else []
 

@@ -84,7 +84,7 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program, "constant")
     if cut is not None:
         return _from_cut(program, cut)
-    return _built(program) if _trains(program) else None
+    return _built(program)
 
 
 def _number(program: Program) -> Finding | None:
@@ -98,7 +98,13 @@ def _number(program: Program) -> Finding | None:
 
 
 def _built(program: Program) -> Finding | None:
-    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from."""
+    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from.
+
+    None where no parameter could learn, recording was off, or a cut is known that would explain the missing graph.
+    """
+    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    if not trainable or program.cuts or not recording_was_on(program.evidence.extras):
+        return None
     if loss_made(program.evidence.extras)[0]:
         return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
@@ -110,12 +116,6 @@ def _written_number(sources: SourceTexts, extras: dict[str, Any]) -> ast.Call | 
     call = bindings.call_at(sources, innermost(stack)) if op == "tensor" else None
     given = bindings.argument(call, 0, "data")
     return call if given is not None and is_number(given) else None
-
-
-def _trains(program: Program) -> bool:
-    """Whether a parameter could learn, recording was on, and no cut is known that would explain the missing graph."""
-    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
-    return trainable and not program.cuts and recording_was_on(program.evidence.extras)
 
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
@@ -186,7 +186,8 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
 def _starts(sources: SourceTexts, extras: dict[str, Any]) -> list[tuple[Frame, str]]:
     """Under which name, and in which frame, the loss was last known where it was made."""
     made = innermost(loss_made(extras)[1])
-    return [(made, n) for n in _names_at(sources, made)] if made else []
+    lines = [n for n in each(bindings.tree_at(sources, made), ast.stmt) if made and n.lineno == made.line]
+    return [(made, n) for n in [n for s in lines for n in bindings.names_in(s)][:12]] if made else []
 
 
 def _assigned(program: Program) -> tuple[Span, ...]:
@@ -220,11 +221,6 @@ def _set_by(sources: SourceTexts, at: Frame, name: str) -> list[tuple[Frame, ast
 def _adds(sources: SourceTexts, at: Frame) -> bool:
     """Whether the statement adds to what it assigns (``count += 1``)."""
     return any(n.lineno == at.line for n in each(bindings.tree(sources, at.file), ast.AugAssign))
-
-
-def _names_at(sources: SourceTexts, frame: Frame) -> list[str]:
-    lines = [n for n in each(bindings.tree(sources, frame.file), ast.stmt) if n.lineno == frame.line]
-    return [n for statement in lines for n in bindings.names_in(statement)][:12]
 
 
 def _is_constant(value: ast.expr) -> bool:

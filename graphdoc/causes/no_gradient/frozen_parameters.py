@@ -289,8 +289,8 @@ def _freezes(node: ast.AST) -> ast.expr | None:
     """What a statement or call sets ``requires_grad`` to False of."""
     if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
         return receiver_of(node)
-    if isinstance(node, ast.Assign) and _sets_flag(node):
-        return next((t.value for t in node.targets if isinstance(t, ast.Attribute)), None)
+    if isinstance(node, ast.Assign) and is_constant(node.value, False):
+        return next((t.value for t in node.targets if is_attribute(t, "requires_grad")), None)
     return None
 
 
@@ -316,8 +316,3 @@ def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
         return value
     made = [n.value for n in each(scope, ast.Assign) if bindings.names_in(n.targets[0]) == [value.id]]
     return made[0] if len(made) == 1 else value
-
-
-def _sets_flag(node: ast.Assign) -> bool:
-    constant = is_constant(node.value, False)
-    return constant and any(is_attribute(t, "requires_grad") for t in node.targets)

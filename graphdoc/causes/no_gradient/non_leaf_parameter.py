@@ -147,7 +147,8 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     weight = program.weight(0.95, Proof.RAISED.confidence)
     title = f"{what} is computed, not a leaf, so no optimizer can train it"
     text = "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
-    text += _leaf_of(behind)
+    shown = " and ".join(f"`{n}`" for n in behind[:2])
+    text += f"The leaf is {shown}, before that operation." if shown else "The leaf is what that operation was given."
     places = (*spans, *(program.raised_span("refused here") if at or not frame else ()))
     return Finding(*weight, title, text, places, facts, (*remedies, *_give_the_leaf(behind, what, op)))
 
@@ -165,12 +166,6 @@ def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name
     if name:
         return f"`{name}`", None
     return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None
-
-
-def _leaf_of(leaves: list[str]) -> str:
-    """What to give the optimizer instead."""
-    shown = " and ".join(f"`{n}`" for n in leaves[:2])
-    return f"The leaf is {shown}, before that operation." if leaves else "The leaf is what that operation was given."
 
 
 def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:

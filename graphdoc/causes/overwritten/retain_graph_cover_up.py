@@ -86,19 +86,15 @@ def recognise(program: Program, found: Overwrite) -> Finding:
     title = f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title
     text = f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {overwrite.quoted(found)} as it "
     text += "was before the step. The fault is the connection of this loss to it: part the two and drop the flag."
-    causes, calls = _causes(program, found, reuse), _calls(program, found, reuse)
+    calls = [*overwrite.failed_spans(program.evidence, found)]  # where no older part is known
+    if reuse is not None:
+        calls = [*flow(reuse), *calls_of(program, reuse)]
+    causes = _causes(program, found, reuse)
     spans = (*causes, *overwrite.write_spans(found), *overwrite.saved_spans(found), *calls)
     facts = (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}")
     remedies, because = covered_remedies(program, found), overwrite.reason(program, found)
     covers = "GD1" if reuse is not None else ""
     return Finding(strength, confidence, title, text, spans, facts, remedies, covers, because)
-
-
-def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
-    """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
-    if reuse is None:
-        return tuple(overwrite.failed_spans(program.evidence, found))
-    return (*flow(reuse), *calls_of(program, reuse))
 
 
 def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:

@@ -87,7 +87,8 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     given = handed(sources, taken.stack, program_name) if taken is not None else None
     if taken is not None and given is not None:
         return _handed_another(program, sign, taken, given)
-    never = _never_due(program, sign, waiting) if waiting is not None else None
+    numbers, calls = sign.facts.get("numbers", {}), int(sign.facts.get("calls", sign.count))
+    never = never_met(sources, waiting, sign.stack, numbers, calls) if waiting is not None else None
     if waiting is not None and never is not None:
         return _told_never_due(program, sign, waiting, never)
     if "kept" in sign.facts or (waiting is not None and AT_END in sign.facts):
@@ -138,11 +139,6 @@ def _told(program: Program, sign: Sign) -> Finding | None:
 
 
 _AT_ZERO = [[f"{{rest}}{unequal}", "{rest} == 0"] for unequal in (" != 0", " > 0", "")]
-
-
-def _never_due(program: Program, sign: Sign, waiting: Frame) -> NeverMet | None:
-    numbers, calls = sign.facts.get("numbers", {}), int(sign.facts.get("calls", sign.count))
-    return never_met(program.sources, waiting, sign.stack, numbers, calls)
 
 
 def _told_never_due(program: Program, sign: Sign, waiting: Frame, never: NeverMet) -> Finding:
