@@ -22,6 +22,16 @@ GROUPS = {
 _WHY = {"GD6": "Why it is not finite", "GD7": "Why PyTorch says nothing"}
 """What the second section is called where nothing is refused."""
 
+_PARTS = {
+    "what_happened": "What happened",
+    "why": "{why}",
+    "example": "Example",
+    "use_instead": "Use instead",
+    "fix_safety": "Fix safety",
+    "not_this": "When it is not this",
+}
+"""The parts of a page, with their headings."""
+
 _HEAD = """\
 # The causes
 
@@ -45,12 +55,7 @@ def as_json(causes: Iterable[Entry]) -> list[dict[str, Any]]:
             "cause": c.slug,
             "title": c.title,
             "group": group(c),
-            "what_happened": c.page.what_happened.strip(),
-            "why": c.page.why.strip(),
-            "example": c.page.example.strip(),
-            "use_instead": c.page.use_instead.strip(),
-            "fix_safety": c.page.fix_safety.strip(),
-            "not_this": c.page.not_this.strip(),
+            **{part: getattr(c.page, part).strip() for part in _PARTS},
             "references": [{"title": title, "url": url} for title, url in map(link, c.page.references)],
         }
         for c in causes
@@ -63,19 +68,12 @@ def page_as_markdown(cause: Entry) -> str:
     parts = [
         f"# {cause.code} `{cause.slug}`",
         f"**{cause.title}**",
-        "## What happened",
-        page.what_happened.strip(),
-        f"## {_WHY.get(cause.code[:3], 'Why PyTorch refuses')}",
-        page.why.strip(),
-        "## Example",
-        f"```python\n{page.example.strip()}\n```",
-        "## Use instead",
-        f"```python\n{page.use_instead.strip()}\n```",
-        "## Fix safety",
-        page.fix_safety.strip(),
-        "## When it is not this",
-        page.not_this.strip(),
     ]
+    for part, heading in _PARTS.items():
+        told = getattr(page, part).strip()
+        code = part in ("example", "use_instead")
+        parts += [f"## {heading.format(why=_WHY.get(cause.code[:3], 'Why PyTorch refuses'))}"]
+        parts += [f"```python\n{told}\n```" if code else told]
     if page.references:
         parts += ["## References", "\n".join(f"- [{title}]({url})" for title, url in map(link, page.references))]
     return "\n\n".join(parts) + "\n"

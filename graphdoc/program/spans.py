@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
-from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts, package_of
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, Sign, SourceTexts, package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, frame_of, source_at, statement_at, text_of
 from graphdoc.source.module import Function, Loop, each, is_method_call
@@ -73,6 +73,11 @@ def span_of(
     """The place of a frame, or of a stack (its innermost user frame), as a tuple of one span; of none for nothing."""
     frame = at if isinstance(at, Frame) else innermost(at or ())
     return (span(role, frame, label, when),) if frame else ()
+
+
+def of_sign(sign: Sign, here: str, there: str, role: Role = "related") -> tuple[Span, ...]:
+    """The place of a sign, as the one to change, and the other one that it has."""
+    return (*span_of("cause", sign.stack, here), *span_of(role, sign.other, there))
 
 
 def in_whole_lines(sources: SourceTexts, spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -7,21 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.program import carried_names, overwrites
 from graphdoc.program.bindings import (
     assignments,
     expression_at,
     frame_of,
-    function_at,
     names_in,
     source_at,
     statement_at,
-    tree,
 )
 from graphdoc.program.carried_names import Carried, by_places
-from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, statements, user_frames
+from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, user_frames
 from graphdoc.program.expression_values import (
     UNKNOWN,
     calls_into,
@@ -34,10 +32,10 @@ from graphdoc.program.expression_values import (
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
-from graphdoc.remedies.fix_places import frame_at, one_a_statement
+from graphdoc.remedies.fix_places import frame_at
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
+from graphdoc.source.module import is_method_call, walked
+from graphdoc.source.paths import bare_call, key
 from graphdoc.story.older_graph import earlier_uses
 from graphdoc.story.wording import folded, listing
 
@@ -294,39 +292,6 @@ def in_earlier_loss(reuse: Reuse, note: str) -> list[Remedy]:
     return together(edits, f"detach `{uses[0][1]}` where the earlier loss uses it", "unsafe", note) if edits else []
 
 
-# A loss that takes the older one of two values that bear one name: ``self.score`` of the other update, with ``score``
-# computed for this one beside it.
-
-
-def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
-    """In place of a cut where the loss uses values: the values that the same function has computed in their place.
-
-    Told where every value that is cut is an attribute, a statement above the loss binds its last name by a call of the
-    same function on the same arguments but for their ``detach()``, and nothing that runs with it reads that name.
-    """
-    places: list[Frame] = []
-    names: dict[str, str] = {}
-    for edit in cut.parts:
-        operands = edit["args"].get("operands") if edit["kind"] == "detach_expression" else None
-        if not operands or len(operands) != 1:
-            return []
-        path = str(operands[0][0])
-        name = _twin(sources, frame_at(edit), path)
-        if not name:
-            return []
-        places.append(frame_at(edit))
-        names[name] = path
-    if len(names) != 1:
-        return []
-    ((name, path),) = names.items()
-    note = (
-        f"The loss then uses the value of this update, with its own graph; so far nothing reads `{name}`. `{path}` is "
-        "that of the earlier update."
-    )
-    edits = [edit_at("use_instead", at, operand=path, name=name) for at in one_a_statement(sources, places)]
-    return together(edits, f"use `{name}`, computed again for this loss, in place of `{path}`", "unsafe", note)
-
-
 def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
     """In place of a cut that leaves a term of the loss a constant: the value once more, without the ``detach()`` by
     which it was computed for the other loss, where what was detached has a graph of this pass."""
@@ -361,42 +326,6 @@ def _detached(node: ast.AST) -> str:
     if is_method_call(node, "detach"):
         return key(node.func.value)
     return ""
-
-
-def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
-    """The name that is assigned again above a loss; empty where there is none."""
-    scope = function_at(sources, frame)
-    holder, _, name = path.rpartition(".")
-    used = statement_at(sources, frame)
-    if scope is None or used is None or not holder or not name.isidentifier():
-        return ""
-    reads = [n for n in each(scope, ast.Name) if n.id == name and is_read(n)]
-    if not all(_apart(scope, used, n) for n in reads):
-        return ""
-    bound = [s for s in statements(scope) if any(is_name(t, name) for t, _ in pairs(s))]
-    if len(bound) != 1 or bound[0] not in scope.body or bound[0].lineno >= used.lineno:
-        return ""
-    fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
-    elsewhere = [s for s in each(tree(sources, frame.file), ast.Assign) if not covers(scope, s.lineno)]
-    kept = [value for s in elsewhere for t, value in pairs(s) if ast.unparse(t) == path]
-    return name if kept and all(_same_call(fresh, value) for value in kept) else ""
-
-
-def _apart(scope: ast.AST, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two parts of a function stand in different arms of one branch, so that only one of them runs."""
-    for branch in each(scope, ast.If):
-        arms = [{id(n) for s in arm for n in walked(s)} for arm in (branch.body, branch.orelse)]
-        if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
-            return True
-    return False
-
-
-def _same_call(new: ast.expr, old: ast.expr) -> bool:
-    """Whether the new value is the old one without a ``detach()`` in its arguments."""
-    if not (isinstance(new, ast.Call) and isinstance(old, ast.Call)):
-        return False
-    written = ast.unparse(old)
-    return written != ast.unparse(new) and written.replace(".detach()", "") == ast.unparse(new)
 
 
 # A store that a function fills: each entry without its graph as it is stored, or the function without gradients.
@@ -462,20 +391,9 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
             builds = frame.function == "<module>" or frame.function.endswith("__init__")
             if builds or in_training(program.evidence.events, frame):
                 continue
-            called = calls_into(program.sources, updating, frame.function)
-            if called or _runs_in(program.evidence.folded, updating, frame):
+            if calls_into(program.sources, updating, frame.function):
                 continue
             title = f"fill the store without gradients: @torch.no_grad() on {frame.function}"
             note = f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
             return [*remedy_at(frame, "no_grad_decorator", title, "unsafe", f"{note}before.")]
     return []
-
-
-def _runs_in(folded: Folded | None, updating: list[Frame], maker: Frame) -> bool:
-    """Whether the failing graph has a part made in a function below one of these: the update computes with it."""
-    above = {(f.file, f.function) for f in updating}
-    for part in folded.parts if folded is not None else ():
-        path = [(f.file, f.function) for f in part.stack]
-        if (maker.file, maker.function) in path and above & set(path[: path.index((maker.file, maker.function))]):
-            return True
-    return False

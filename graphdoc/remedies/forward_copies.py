@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, SourceTexts, Stale
 from graphdoc.finding import Remedy, edit_at, together
-from graphdoc.fixes.program_slices import lift, made_of, reads
-from graphdoc.program.bindings import source_at, text_of
+from graphdoc.program.bindings import source_at
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, reached_without_line
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import depth, in_function, innermost_user, shared_levels, where
+from graphdoc.program.spans import depth, innermost_user, shared_levels, where
 from graphdoc.program.update_function import Scene, scene, stale_forwards
 from graphdoc.remedies.fix_places import again_behind, applies, listed_lines
-from graphdoc.source.effects import another_each_time
-from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, names_read, names_written, plain_names
 from graphdoc.source.places import Place
-from graphdoc.story.wording import listing
 
 # A forward on clones of the parameters, which later writes do not touch: its graph keeps the values it ran with.
 
@@ -90,10 +83,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         return []
     behind = f"after {where(at.write)}"
     title = f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, {behind}"
-    note = (
-        "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
-    )
-    note += "The rest is computed with the updated weights."
+    note = "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed "
+    note += "from. The rest is computed with the updated weights."
     every = [*constants, *(f for f in at.forwards if f not in constants)]
     remedy = again_behind(every, at.write, at.backward, title, note, constants)
     return [remedy] if applies(program.sources, remedy) else []
@@ -127,110 +118,3 @@ def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreig
         if whole and all(b in foreign for b in beside):
             found.append(f)
     return found
-
-
-# A loss that takes what was computed before a step, or for an earlier loss, where the same call stands again behind
-# that, and nothing reads what it gives: a name that was meant to be the new one.
-
-
-def behind_step(sources: SourceTexts, at: Scene | None) -> list[Remedy]:
-    """For forwards before a step and a loss behind it."""
-    return _unread(sources, at.lines, at.write, at.backward) if at is not None else []
-
-
-def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
-    """For values of a graph that an earlier call has used up, which another call than the failing one made."""
-    makers = [c.made for c in reuse.carries]
-    if reuse.calls is None or reuse.same_line or not makers or None in makers:
-        return []
-    freeing, failing = reuse.calls
-    for backward in reversed([f for f in failing.stack if f.user]):
-        earlier = in_function(freeing.stack, backward)
-        made = [f for n in makers if n is not None and (f := in_function(n.stack, backward)) is not None]
-        if earlier is not None and len(made) == len(makers):
-            return _unread(program.sources, list({f.line: f for f in made}.values()), earlier, backward)
-    return []
-
-
-def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
-    """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
-    source = source_at(sources, backward)
-    call = source.node_statement(Place.of(backward))
-    if call is None:
-        return []
-    function = _Function(source, call, after.line)
-    pairs = [function.twin(f) for f in forwards]
-    known = [p for p in pairs if p is not None]
-    if not known or len(known) != len(pairs):
-        return []
-    taken = [(name, new, read) for name, new, made in known for read in function.reads(name, made)]
-    if {name for name, _, _ in taken} != {name for name, _, _ in known}:
-        return []
-    edits = [
-        {"kind": "use_instead", "args": {"place": vars(source.place(r)), "operand": n, "name": t}} for n, t, r in taken
-    ]
-    old, new = listing(f"`{name}`" for name, _, _ in known), listing(f"`{twin}`" for _, twin, _ in known)
-    it = "it" if len(known) == 1 else "them"
-    note = (
-        f"{new} {'is' if len(known) == 1 else 'are'} computed by the same call after {where(after)}, and nothing "
-        f"reads {it}. The loss then gives its gradient to what this call has computed."
-    )
-    return together(edits, f"use {new}, computed again for this loss, in place of {old}", "unsafe", note)
-
-
-class _Function:
-    """A function with a line behind which something is computed again, and the backward call that fails."""
-
-    def __init__(self, source: Source, call: ast.stmt, after: int) -> None:
-        self.source, self.call, self.after = source, call, after
-        self.node = source.node_function(call)
-        self.every = [s for s in source.node_statements() if source.node_function(s) is self.node]
-
-    def twin(self, forward: Frame) -> tuple[str, str, ast.stmt] | None:
-        """The name of what a forward gave, the one that the same call gives its value behind the line and that nothing
-        reads, and the statement of that."""
-        made = [s for s in self.every if covers(s, forward.line) and _bound(s)]
-        if len(made) != 1 or another_each_time(made[0]):
-            return None
-        name = _bound(made[0])
-        loads = plain_names(self.node or self.source.tree, ast.Load)
-        later = [s for s in self.every if self.after < s.lineno < self.call.lineno and _value(s) == _value(made[0])]
-        unread = [s for s in later if _bound(s) not in {"", name, *loads}]
-        twins = [s for s in unread if self._always_runs(s) and self._same(made[0], s)]
-        return (name, _bound(twins[0]), twins[0]) if len(twins) == 1 else None
-
-    def _always_runs(self, statement: ast.stmt) -> bool:
-        """Whether the statement runs whenever the backward call behind it does."""
-        return lift(self.source, self.call, self.source.node_block(statement)[0]) is not None
-
-    def _same(self, made: ast.stmt, again: ast.stmt) -> bool:
-        """Whether what the call is made of is the same both times, or bound by the same expression in between."""
-        read = names_read(made)
-        for s in self.every:
-            if not made.lineno < s.lineno < again.lineno:
-                continue
-            for path in {*names_written(s)} & read:
-                last = [o for o in self.every if o.lineno < made.lineno and _bound(o) == path]
-                if not last or _value(s) != _value(last[-1]):
-                    return False
-        return True
-
-    def reads(self, name: str, behind: ast.stmt) -> list[ast.stmt]:
-        """The plain statements behind one that make the failing loss of a name; none where it is set again there."""
-        last = [s for s in self.every if behind.lineno < s.lineno <= self.call.lineno]
-        if any(name in names_written(s) for s in last) or not isinstance(self.call, ast.Expr):
-            return []
-        return [s for s in [*made_of(last, reads(self.call)), self.call] if name in reads(s)]
-
-
-def _value(statement: ast.stmt) -> str:
-    value = getattr(statement, "value", None)
-    return text_of(value) if isinstance(value, ast.expr) else ""
-
-
-def _bound(statement: ast.stmt) -> str:
-    """The one name to which a statement binds the result of a call; empty for any other."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return ""
-    target = statement.targets[0]
-    return target.id if isinstance(statement.value, ast.Call) and isinstance(target, ast.Name) else ""

@@ -352,10 +352,8 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     if not inside:
         return ()
     title = "Draw with `rsample()`, which lets gradients through"
-    note = (
-        "The draw is the same number, written as a function of the distribution's parameters: gradients flow through "
-    )
-    note += "it into them."
+    note = "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
+    note += "through it into them."
     same = remedy_at(frame if _reparametrised(inside) else None, "rsample", title, "unsafe", note)
     loss = program.raised_at
     if loss is None:

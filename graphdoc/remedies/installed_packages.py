@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Package, SourceTexts, package_of
-from graphdoc.finding import Remedy, edit_at
+from graphdoc.finding import Remedy, edit_at, remedy_at
 from graphdoc.program.bindings import call_at, everywhere, frame_of
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import kept_name
@@ -181,8 +181,7 @@ def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overw
         return []
     title = f"hand `{callee}` a copy of `{name}`, at {where(frame)}"
     note = f"It then writes into the copy: `{name}` keeps its values, which the write has changed."
-    args = {"place": place(frame_of(sources, frame, shown[0]))}
-    return [Remedy("clone_expression", title, "unsafe", note, args)]
+    return [*remedy_at(frame_of(sources, frame, shown[0]), "clone_expression", title, "unsafe", note)]
 
 
 def _leads_to(node: ast.expr, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Letting parameters learn: flags that are required, a freezing that is undone, a generator that was used up."""
+"""Letting parameters learn: flags that are required and a freezing that is undone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, SourceTexts
-from graphdoc.finding import LIST, Remedy, edit_at, remedy_at, together
+from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
@@ -125,32 +124,3 @@ def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
                 if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
                     return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))
     return None
-
-
-# A generator of parameters that a first loop uses up, so that a second one has nothing to run over.
-
-
-def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
-    """Make a list of each such generator."""
-    found = []
-    for file in sources:
-        root = bindings.tree(sources, file)
-        scopes = [root, *(n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))]
-        for scope in scopes:
-            found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
-    why, note = "the first loop uses the generator up", "The second loop then runs over the parameters too."
-    titles = ((f, f"make a list of the parameters at {where(f)}: {why}") for f in found)
-    return tuple(r for f, title in titles for r in remedy_at(f, "rewrite", title, "unsafe", note, pairs=LIST))
-
-
-def _generators(scope: ast.AST) -> list[ast.Call]:
-    """The calls whose result has a name that two loops of this scope run over, bound once."""
-    inside = list(own_nodes(scope))
-    loops = [n.iter.id for n in inside if isinstance(n, ast.For) and isinstance(n.iter, ast.Name)]
-    bound: dict[str, list[ast.expr]] = {}
-    for node in inside:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            bound.setdefault(node.targets[0].id, []).append(node.value)
-    twice = [values[0] for name, values in bound.items() if len(values) == 1 and loops.count(name) > 1]
-    calls = [value for value in twice if isinstance(value, ast.Call)]
-    return [c for c in calls if bindings.dotted(c.func).rpartition(".")[2] in ITERATORS]

@@ -102,7 +102,8 @@ def written_backward(
         return ()
     kinds = [last_word(a.annotation) if a.annotation is not None else "" for a in forward.args.args][-len(names) :]
     given = _given(program.sources, applied)
-    plain = [i for i, k in enumerate(kinds) if k in _NUMBERS or isinstance(_at(given, i), ast.Constant)]
+    fixed = {i for i, value in enumerate(given) if isinstance(value, ast.Constant)}
+    plain = [i for i, k in enumerate(kinds) if k in _NUMBERS or i in fixed]
     values, left = open_gradients(names, plain, [i for i, k in enumerate(kinds) if k == "Tensor"])
     if not left:
         return ()
@@ -118,7 +119,3 @@ def _given(sources: SourceTexts, frame: Frame | None) -> list[ast.expr]:
     call = bindings.call_at(sources, frame)
     inner = [n for n in each(call, ast.Call) if last_word(n.func) == "apply"]
     return inner[0].args if len(inner) == 1 else []
-
-
-def _at(given: Sequence[ast.expr], index: int) -> ast.expr | None:
-    return given[index] if index < len(given) else None

@@ -155,7 +155,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
 def connecting(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
     """Let the output depend on the input: on an argument that is not used, or on values that were written."""
     if not cut:
-        return _pass_it_on(program.sources, idle) or _use_it(program, idle)
+        return _use_it(program, idle)
     note = "`torch.func.functional_call(module, values, inputs)` runs a module with values that have a graph."
     return (Remedy("use_values", "Compute the output from the new values themselves", "display", note),)
 
@@ -165,23 +165,6 @@ def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
     title = "Ask for zeros where the output does not depend on an input"
     note = f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell."
     return remedy_at(frame, "set_keyword", title, "unsafe", note, name="materialize_grads", value="True")
-
-
-def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
-    """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
-    if idle is None:
-        return ()
-    function, argument, place = idle
-    for call in bindings.every_node(sources, place.file):
-        if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
-            continue
-        left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
-        if left and left[0].value.value is None:  # type: ignore[attr-defined]
-            title = f"Pass `{argument}` on instead of None"
-            note = "What is passed to the function enters its result, and gradients reach it."
-            at = bindings.frame_of(sources, place.file, call, function)
-            return remedy_at(at, "set_keyword", title, "unsafe", note, name=argument, value=argument)
-    return ()
 
 
 def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
@@ -483,43 +466,3 @@ def _entered(work: list[list[Frame]], file: str, functions: Sequence[Function]) 
         if outermost is not None:
             found[outermost.lineno] = outermost
     return list(found.values())
-
-
-# A zero that has a graph, for a branch in which a loss is a constant: of what the other branch would make it of.
-
-NOTE = "Where no term is added the gradients are zero, and the optimizer steps with them."
-
-
-def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted: str) -> list[Remedy]:
-    """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
-    only this branch has."""
-    around = [n for n in each(bindings.tree(sources, start.file), ast.If) if paths.covers(n, start.line)]
-    for branch in reversed(around):
-        here, other = branch.body, branch.orelse
-        if not any(paths.covers(s, start.line) for s in here):
-            here, other = other, here
-        bound = [s for s in other if isinstance(s, ast.Assign) and paths.key(s.targets[0]) == wanted]
-        if len(bound) != 1 or not any(paths.covers(s, start.line) for s in here):
-            continue
-        made = bound[0].value
-        before = {paths.key(t) for s in other[: other.index(bound[0])] for t in paths.targets_of(s)}
-        if before & paths.plain_names(made) or not isinstance(made, ast.Call):
-            return []
-        text = ast.unparse(made)
-        args = {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{text} * 0.0"]]}
-        return [Remedy("rewrite", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)]
-    return []
-
-
-def is_no_tensor(function: ast.AST, name: str) -> bool:
-    """Whether a function takes an argument apart: unpacks it, or reads an entry of it by a word."""
-    for n in walked(function):
-        if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
-            apart = paths.key(n.value) == name
-        elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):
-            apart = paths.is_name(n.value, name)
-        else:
-            continue
-        if apart:
-            return True
-    return False

@@ -25,14 +25,13 @@ from graphdoc.remedies.constant_value import (
     constant_note,
     in_earlier_loss,
     stored,
-    value_computed_anew,
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
 from graphdoc.remedies.fix_places import again_behind, applies, flag_set, left_open
-from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
+from graphdoc.remedies.newer_value import behind_call, of_this_update
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.story.wording import all_told, folded, listing
@@ -255,7 +254,7 @@ def as_constant(program: Program, reuse: Reuse) -> list[Remedy]:
     cut = ways or constant_at_use(program, reuse.carries, note, alone=True)
     if not cut:
         return []
-    anew = value_computed_anew(program.sources, cut[0]) or value_with_its_graph(program, reuse, cut[0])
+    anew = of_this_update(program.sources, cut[0]) or value_with_its_graph(program, reuse, cut[0])
     return [*anew, *ways]
 
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
-from graphdoc.finding import Remedy, edit_at, remedy_at, together
+from graphdoc.finding import Remedy, edit_at, remedy_at
 from graphdoc.program import bindings
-from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import MOST_PUTS, statements
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
@@ -26,11 +25,12 @@ from graphdoc.remedies.constant_value import (
     stored_detached,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, one_a_statement, unique
+from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.installed_packages import without_cache
+from graphdoc.remedies.newer_value import of_this_pass
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
-from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import is_read, last_word, plain_names, same
+from graphdoc.source.module import is_method_call
+from graphdoc.source.paths import last_word
 from graphdoc.story.older_graph import cached_with, called
 from graphdoc.story.wording import folded
 
@@ -98,61 +98,6 @@ def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any]
     return None
 
 
-# A loss that takes what was computed once, outside of the function, where the function computes the same in each pass
-# and nothing reads it: a name that was meant to be the local one.
-
-
-def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Read the local value instead, wherever the function reads the other one."""
-    found = {n for c in reuse.carries if (n := _found(c)) is not None}
-    if len(found) != 1:
-        return []
-    ((file, line, name, twin),) = found
-    scope = bindings.function_around(bindings.tree(program.sources, file), line)
-    reads = sorted((n.lineno, n.col_offset, n) for n in each(scope, ast.Name) if n.id == name and is_read(n))
-    places = [bindings.frame_of(program.sources, file, n) for *_, n in reads]
-    edits = [edit_at("use_instead", at, operand=name, name=twin) for at in one_a_statement(program.sources, places)]
-    note = f"The loss then uses what its own pass has computed; so far nothing reads `{twin}`."
-    return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
-
-
-def _found(carry: Carried) -> tuple[str, int, str, str] | None:
-    """File and line of a read, the name that is read there, and the local one that nothing reads."""
-    read, sources = user_line(carry.taken), carry.run.sources
-    scope = bindings.function_at(sources, read)
-    if read is None or scope is None:
-        return None
-    here = {n.id for n in each(scope, ast.Name) if is_read(n) and n.lineno == read.line}
-    loads = plain_names(scope, ast.Load)
-    for name in sorted(here - plain_names(scope, ast.Store)):
-        for at, value in bindings.assignments(sources, read, name)[:1]:
-            position = dict(_targets(bindings.statement_at(sources, at))).get(name)
-            if (
-                position is None
-                or not isinstance(value, ast.Call)
-                or not any(f.on_lines_of(at) for f in carry.made.stack)
-            ):
-                continue
-            # What the same call has given here, in the same place of what it gives.
-            before = [s for s in statements(scope) if isinstance(s, ast.Assign) and s.lineno < read.line]
-            calls = [s for s in before if isinstance(s.value, ast.Call) and same(s.value.func, value.func)]
-            twins = [n for s in calls for n, p in _targets(s) if p == position and n not in loads]
-            if len(twins) == 1:
-                return read.file, read.line, name, twins[0]
-    return None
-
-
-def _targets(statement: ast.stmt | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The names that an assignment binds, each with its place in what is taken apart."""
-    for target in statement.targets if isinstance(statement, ast.Assign) else ():
-        if isinstance(target, ast.Name):
-            yield target.id, ()
-        elif isinstance(target, ast.Tuple | ast.List):
-            for i, element in enumerate(target.elts):
-                if isinstance(element, ast.Name):
-                    yield element.id, (i,)
-
-
 # The ways to part from a graph that was stored or built once, best first, and what they would take from whom.
 
 MOST = 4
@@ -211,7 +156,7 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
 def from_building_once(program: Program, reuse: Reuse) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
     missing = reuse.lost
-    meant = unread_value(program, reuse)
+    meant = of_this_pass(program, reuse)
     if meant:
         return meant  # as a constant the value would go on in the place of the one that was computed for this loss
     again, more = compute_again(program, reuse), with_what_it_is_made_of(program, reuse)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, carried, operands_in
@@ -20,9 +20,10 @@ from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
 from graphdoc.remedies.fix_places import again_behind, applies, listed_lines, parsed, unique
-from graphdoc.remedies.forward_copies import behind_step, clone_forward, scored_again
+from graphdoc.remedies.forward_copies import clone_forward, scored_again
 from graphdoc.remedies.in_place_write import hook_of, hook_remedies, instead_of_writing, move_behind
 from graphdoc.remedies.installed_packages import copy_for_package
+from graphdoc.remedies.newer_value import behind_step
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
 from graphdoc.remedies.reused_graph import remedies_for
@@ -62,10 +63,8 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
     stepped = program.owners.parameters([e.optimizer for e in writers])
     parts = sorted({part for n in stepped for part in re.split(r"[.\[]", n)})
     title = f"step at {where(step)} after the autograd.grad call at {where(call)}"
-    note = (
-        "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients of "
-    )
-    note += "the step."
+    note = "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients "
+    note += "of the step."
     remedy = Remedy("move_statement", title, "safe", note, {"place": place(step), "after": place(call)})
     alone = replace(remedy, args={**remedy.args, "untouched": parts})
     return [remedy] if applies(program.sources, alone) else []
@@ -105,10 +104,8 @@ def other_update_first(program: Program) -> list[Remedy]:
         return []
     mine, early = found
     title = f"make the update at {where(mine)} before the one at {where(early)}"
-    note = (
-        "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
-    )
-    note += "own optimizer first, so that none steps with what another loss has left."
+    note = "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of "
+    note += "its own optimizer first, so that none steps with what another loss has left."
     remedy = Remedy("move_statement", title, "safe", note, {"place": place(mine), "before": place(early)})
     return [remedy] if applies(program.sources, remedy) else []
 
@@ -213,8 +210,7 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
         title = f"leave out the step at {where(at.write)}: the one after {where(at.backward)} is for both losses"
         return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
     title = f"move the step at {where(at.write)} after the backward call at {where(at.backward)}"
-    args = {"place": place(at.write), "after": place(at.backward)}
-    return [Remedy("move_statement", title, "unsafe", note, args)]
+    return [*remedy_at(at.write, "move_statement", title, "unsafe", note, after=place(at.backward))]
 
 
 def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:

@@ -19,7 +19,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
-from graphdoc.program.spans import code_at, innermost_at, innermost_user, short_code, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_at, innermost_user, of_sign, short_code, span, span_of, where
 from graphdoc.program.written_out import written_out
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each, given_to
@@ -260,10 +260,7 @@ def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     headline = f"`{code}` has no derivative: {whose} {gets} no gradient"
     text = "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
     text += "backward, and goes on with the rest of the loss."
-    spans = (
-        *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
-        *span_of("related", sign.other, f"gives {whose} nothing"),
-    )
+    spans = of_sign(sign, "an operator without an autograd kernel: the graph ends here", f"gives {whose} nothing")
     remedies = (Remedy("register_autograd", title, "display", note),)
     because = f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient"
     return Finding(*Proof.STEPS.at(0.94), headline, text, spans, remedies=remedies, because=because)
@@ -279,10 +276,7 @@ def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     text = "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, "
     text += "and so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its "
     text += "size: its steps are then as large as any, in random directions."
-    spans = (
-        *span_of("cause", sign.stack, f"{what}, but for rounding"),
-        *span_of("related", sign.other, f"sends rounding alone to {whose}"),
-    )
+    spans = of_sign(sign, f"{what}, but for rounding", f"sends rounding alone to {whose}")
     because = f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move the "
     because += "gradient was an unrelated one"
     return Finding(*weight, title, text, spans, because=because)

@@ -236,7 +236,10 @@ def _in_the_loop(program: Program, found: Overwrite | None, finding: Finding) ->
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
     between = _called_between(program, found)
     text = f"{finding.explanation} {between}".strip()
-    return replace(finding, spans=spans, remedies=(*remedies, *_later(between)), explanation=text)
+    if between:
+        later = "Write in a function that is called after the step"
+        remedies += (Remedy("write_after_step", later, "display", between),)
+    return replace(finding, spans=spans, remedies=remedies, explanation=text)
 
 
 def _below(failing_call: Event | None, packages: list[Package], told: Span, line: Frame) -> Span:
@@ -282,12 +285,6 @@ def _called_between(program: Program, found: Overwrite | None) -> str:
         f"{package} calls `{write[0].function}` after `{forward[0].function}` and before the backward: let it write in "
         "a function that is called after the step."
     )
-
-
-def _later(between: str) -> list[Remedy]:
-    if not between:
-        return []
-    return [Remedy("write_after_step", "Write in a function that is called after the step", "display", between)]
 
 
 # Telling a lost graph in a run that went on: the causes tell it as the error that it would have been.

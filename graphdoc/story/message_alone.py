@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from functools import wraps
+from typing import cast
 
 from graphdoc.evidence import Raised, Stale
 from graphdoc.finding import Finding
 from graphdoc.messages.tables import rows
 from graphdoc.model import Confidence, Role
-from graphdoc.program.exception import VERSION, message_of
+from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.observed import Program
+from graphdoc.program.overwrites import Fault, Overwrite
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, span_of
 
 # How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
@@ -148,24 +152,76 @@ def likelihood(program: Program, slug: str, *ids: str) -> float:
     return _FLAGGED if flagged and strength else strength
 
 
-class FromMessage(Protocol):
-    """What gives a finding from words alone; ``filled`` is what their row leaves open."""
-
-    def __call__(self, program: Program, **filled: str) -> Finding | None: ...
+Asked = Callable[[Program], Finding | None]
 
 
-def from_message(row: str, title: str, *ids: str) -> FromMessage:
+def from_message(row: str, title: str, *ids: str) -> Asked:
     """What gives a finding from words alone, or None where none of these messages speaks for the cause of the ``row``.
 
     The only place that a traceback gives is the innermost line of the user's own code.
     """
 
-    def told(program: Program, **filled: str) -> Finding | None:
+    def told(program: Program) -> Finding | None:
         strength = likelihood(program, row.partition(":")[0], *ids)
         if not strength:
             return None
         text, label, confidence, role = next(said for known, *said in rows("alone", 5) if known == row)
         spans = span_of(cast(Role, role or "failed"), innermost_user(program.raised_stack), label)
-        return Finding(strength, cast(Confidence, confidence or "possible"), title, text.format(**filled), spans)
+        text = text.format(**_filled(mismatch(program.raised, program.evidence.stale) or Mismatch()))
+        return Finding(strength, cast(Confidence, confidence or "possible"), title, text, spans)
 
     return told
+
+
+def _filled(found: Mismatch) -> dict[str, str]:
+    """What the rows leave open of a tensor that was overwritten."""
+    weight = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
+    leaf = "The message names no operation that made the tensor: a leaf, probably a parameter"
+    return {
+        "kind": f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:",
+        "named": f" (the output of {found.op})" if found.op and not found.transposed_weight else "",
+        "what": weight if found.transposed_weight else leaf,
+        "gap": f", written {found.writes} time(s) since it was saved" if found.writes > 0 else "",
+    }
+
+
+# The tests of causes that one fact alone decides. Without a graph, the words of the message are all that is known.
+
+
+def of_message(*ids: str) -> Callable[[Asked], Asked]:
+    """The test of a cause to which these messages belong alone."""
+    return lambda told: wraps(told)(lambda program: told(program) if program.message(*ids) is not None else None)
+
+
+def of_older_graph(title: str) -> Callable[[Callable[[Program, Reuse], Finding | None]], Asked]:
+    """The test of a cause of a graph that an earlier call has used up, which is asked where that is known."""
+
+    def test_of(told: Callable[[Program, Reuse], Finding | None]) -> Asked:
+        alone = from_message(_slug(told), title, *SECOND_TIME, *VERSION)
+
+        def asked(program: Program) -> Finding | None:
+            reuse = program.reuse
+            return alone(program) if reuse is None or not program.nodes else told(program, reuse)
+
+        return wraps(told)(asked)
+
+    return test_of
+
+
+def of_overwrite(title: str, fault: Fault) -> Callable[[Callable[[Program, Overwrite], Finding]], Asked]:
+    """The test of a cause of a tensor that was overwritten, which is told where that shows this fault."""
+
+    def test_of(told: Callable[[Program, Overwrite], Finding]) -> Asked:
+        alone = from_message(_slug(told), title, *VERSION)
+
+        def asked(program: Program) -> Finding | None:
+            found = program.overwrite
+            return alone(program) if found is None else told(program, found) if found.fault is fault else None
+
+        return wraps(told)(asked)
+
+    return test_of
+
+
+def _slug(told: Callable[..., Finding | None]) -> str:
+    return told.__module__.rpartition(".")[2].replace("_", "-")

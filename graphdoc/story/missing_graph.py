@@ -131,7 +131,8 @@ def story(
         (c.stack, label.replace(as_called(cut.op), as_called(c.op))) for c in (_in_text(told) if cut.certain else told)
     )
     ends = _one_a_line(s for stack, ended in marks for s in span_of("cause", stack, ended))
-    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}")
+    last = f"the last operation with a graph ({cut.before_op})".removesuffix(" ()")
+    before = span_of("related", cut.before, last)
     both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
     return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))
 
@@ -239,10 +240,6 @@ def unseen(program: Program, strength: float, title: str, hint: str) -> Finding 
     return Finding(*possible(strength), title, f"{text}{hint}{run}", where_noticed)
 
 
-def _op(name: str) -> str:
-    return f" ({name})" if name else ""
-
-
 # Telling ``module.requires_grad = False``, which sets an attribute that nothing reads and switches no parameter.
 
 
@@ -268,7 +265,7 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
         for file, n in bindings.everywhere(sources, ast.Assign)
         if id(n.targets[0]) in set_on and learning.switches(n) is value
     ]
-    named = [one for one in found if _last(one[2]) in names]
+    named = [one for one in found if bindings.text_of(one[2]).rpartition(".")[2] in names]
     if read & {*names, "self"} if named else read or len(found) != 1:
         return None
     found = named or found
@@ -302,10 +299,6 @@ _EACH_TRAIN = (
     "`model.train()` calls `train()` of every module in it. Where that freezes parameters, what another part of the "
     "program unfreezes does not last."
 )
-
-
-def _last(node: ast.expr) -> str:
-    return bindings.text_of(node).rpartition(".")[2]
 
 
 # Telling parameters that were unfrozen for the training and that a module's ``train()`` freezes again.
@@ -448,14 +441,11 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
         *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
         *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
     )
-    remedies = tuple(together(edits, title, "unsafe", _note(value)))
+    note = f"{'More' if value else 'Less'} is trained than before, as the line says."
+    remedies = tuple(together(edits, title, "unsafe", note))
     because = f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
     because += f"{whose}"
     return Finding(*Proof.SOURCE.at(0.92), headline, story, spans, remedies=remedies, because=because)
-
-
-def _note(value: bool) -> str:
-    return f"{'More' if value else 'Less'} is trained than before, as the line says."
 
 
 # Telling parameters that were frozen for another loss and are still frozen where their own loss is computed.
@@ -502,14 +492,13 @@ def _told(program: Program, found: learning.KeptFrozen, whose: str, one: bool) -
 
 
 def _let_go(sources: SourceTexts, found: learning.KeptFrozen, freezing: list[learning.Freezing]) -> tuple[Remedy, ...]:
-    out = []
+    out: list[Remedy] = []
     for f in freezing:
         behind = learning.released_behind(sources, f, found.between)
         if behind is not None:
             title = f"let {folded(found.names)} require gradients again after {where(behind)}"
             note = f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own."
-            args = {"place": place(behind), "statement": f.opposite}
-            out.append(Remedy("add_statement", title, "unsafe", note, args))
+            out += remedy_at(behind, "add_statement", title, "unsafe", note, statement=f.opposite)
     return tuple(out[:2])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.finding import Finding, Remedy, distinct, remedy_at
@@ -10,7 +10,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Fault, Overwrite
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, Unpacked
 from graphdoc.program.spans import code_at, moment, place, span, span_of, where
@@ -20,19 +20,6 @@ from graphdoc.story.wording import listing
 MOST_CAUSES = 3
 MOST_FACTS = 4
 MOST_WRITERS = 6
-
-
-def told_of(
-    program: Program,
-    fault: Fault,
-    tell: Callable[[Program, Overwrite], Finding],
-    from_text: Callable[[Program], Finding | None],
-) -> Finding | None:
-    """What is told where the overwritten tensor shows this fault; without one, what the text of the message tells."""
-    found = program.overwrite
-    if found is None:
-        return from_text(program)
-    return tell(program, found) if found.fault is fault else None
 
 
 def called(stale: Stale) -> str:

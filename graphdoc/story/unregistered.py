@@ -15,7 +15,7 @@ from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
-from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, of_sign, place, short_code, span, span_of
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
@@ -42,9 +42,10 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
     title = f"no gradient reaches {whose}: only the detached value is in the loss"
     text = f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
     text += f"does not train what {value} was made of: such a term has to be computed from {value} itself."
-    spans = (
-        *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
-        *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
+    spans = of_sign(
+        sign,
+        f"the gradient goes around {value}, and so around {whose}",
+        f"reaches the other parameters of this loss, not {whose}",
     )
     because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
     because += "else has changed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,10 @@ from graphdoc.verify.traces import Line, Trace
 
 TOLERANCE = 1e-4
 """Relative difference of gradients up to which two runs count as equal."""
+
+
+def _noted(key: str) -> Callable[[Verdict], bool]:
+    return lambda verdict: bool(verdict.data.get(key))
 
 
 @dataclass
@@ -33,28 +37,14 @@ class Verdict:
     failed: Evidence | None = None
     elsewhere: bool = False
 
-    @property
-    def unmeasured(self) -> bool:
-        return bool(self.data.get("unmeasured"))
-
-    @property
-    def without_reference(self) -> bool:
-        """Whether a fix that was to leave the gradients as they are is proven by what trains alone."""
-        return bool(self.data.get("without_reference"))
-
-    @property
-    def unfinite(self) -> bool:
-        """Whether a loss or gradient that was to be finite was not."""
-        return bool(self.data.get("not_finite"))
-
-    @property
-    def draws_again(self) -> bool:
-        """Whether a computation runs a second time and draws other random numbers than the first time."""
-        return bool(self.data.get("draws_again"))
-
-    @property
-    def open(self) -> bool:
-        return bool(self.data.get("open"))
+    unmeasured = property(_noted("unmeasured"))
+    without_reference = property(_noted("without_reference"))
+    """Whether a fix that was to leave the gradients as they are is proven by what trains alone."""
+    unfinite = property(_noted("not_finite"))
+    """Whether a loss or gradient that was to be finite was not."""
+    draws_again = property(_noted("draws_again"))
+    """Whether a computation runs a second time and draws other random numbers than the first time."""
+    open = property(_noted("open"))
 
     @property
     def refused(self) -> bool:

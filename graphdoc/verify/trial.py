@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -550,8 +549,13 @@ class Trial:
         )
         if threading.current_thread() is threading.main_thread():
             self._standing = self._standing_in(out, mode, patches)
-        last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
-        enough = partial(_is_measured, Arriving(out)) if mode.startswith(MEASURE) else partial(_holds, out, last)
+        last, arriving = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH, Arriving(out)
+
+        def enough() -> bool:
+            if mode.startswith(MEASURE):
+                return any(are_complete(evidence.signs) for evidence in arriving)
+            return next(out.glob(last), None) is not None
+
         ended = launch_apart(
             request, out, self._beside, enough=enough, asked=self.asked, forks=self._forks, started=started
         )
@@ -591,11 +595,3 @@ class Trial:
 
 def _was_killed(ended: Ended) -> bool:
     return ended.signal == signal.SIGKILL and not ended.timed_out
-
-
-def _holds(folder: Path, name: str) -> bool:
-    return next(folder.glob(name), None) is not None
-
-
-def _is_measured(arriving: Arriving) -> bool:
-    return any(are_complete(evidence.signs) for evidence in arriving)

@@ -299,7 +299,8 @@ def _reasons(found: Compared, first: str, second: str) -> Iterator[str]:
     if len({calls.count for calls in found.calls}) > 1:
         yield "; ".join(map(_calls, found.calls, (first, second)))
     if found.unequal:
-        yield f"each loss is the mean of its own part ({_sizes(found.unequal)} numbers): weigh each by its size"
+        sizes = listing([f"{size:g}" for size in found.unequal[:4]] + ["…"] * (len(found.unequal) > 4))
+        yield f"each loss is the mean of its own part ({sizes} numbers): weigh each by its size"
     if found.undivided and found.parts:
         yield f"each of {found.undivided} losses counts whole: divide each by their number"
     if found.statistics is not None:
@@ -315,10 +316,6 @@ def _calls(calls: Calls, run: str) -> str:
     if calls.value is None:
         return told
     return f"{told}, losses of {calls.value:.4g} together" if many else f"{told}, loss of {calls.value:.4g}"
-
-
-def _sizes(sizes: list[float]) -> str:
-    return listing([f"{size:g}" for size in sizes[:4]] + ["…"] * (len(sizes) > 4))
 
 
 def _names(parts: list[Part]) -> str:

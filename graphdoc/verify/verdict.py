@@ -313,35 +313,30 @@ MORE = 5
 
 def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     """The verdict on a patched run that did not get past the failure, which needs no comparison; else None."""
-    data: dict[str, Any] = {
-        "passed_crash": False,
-        "steps": trace.total_steps if trace else 0,
-        "seconds": round(outcome.seconds, 2),
-    }
+    data: dict[str, Any] = {"steps": trace.total_steps if trace else 0, "seconds": round(outcome.seconds, 2)}
     if outcome.refused:
         told = f"not tried: the program {outcome.refused} (--verify runs it all the same)"
         return Verdict(None, told, {"tried": False})
-    failure = one_line(outcome.failure, 140)
-    if outcome.failure and outcome.same:
-        return Verdict(False, "the program still fails in the same way", data)
-    if outcome.failure and outcome.autograd and outcome.traits.only_records and (outcome.elsewhere or outcome.passed):
-        # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
-        end = f"the failure is gone, and the program then fails{outcome.place} with {failure}"
-        return Verdict(None, end, {**data, "passed_crash": True})
-    if outcome.failure and outcome.autograd:
-        return Verdict(False, f"the program now fails{outcome.place} with {failure}", data)
-    if outcome.failure and outcome.clumsy:
-        return Verdict(False, f"the changed program fails with {failure}", data)
-    if outcome.failure and not (outcome.later and trace is not None):
-        end = f"the program then ends with {failure}{outcome.outside}"
-        return Verdict(None, end, {**data, "passed_crash": None})
-    if outcome.still:
-        return Verdict(False, "the program still shows the same", {**data, "passed_crash": None})
-    if outcome.exit_status and not outcome.timed_out and not outcome.failure:
-        return Verdict(None, f"the changed program ended with exit status {outcome.exit_status}", data)
-    if trace is None:
-        return Verdict(None, "the changed program left no trace to compare", data)
-    return None
+    met, failure = bool(outcome.failure), f"with {one_line(outcome.failure, 140)}"
+    # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
+    beyond = outcome.traits.only_records and (outcome.elsewhere or outcome.passed)
+    gone, status = "the failure is gone, and the program then fails", outcome.exit_status
+    rows: tuple[tuple[object, bool | None, bool | None, str], ...] = (
+        (met and outcome.same, False, False, "the program still fails in the same way"),
+        (met and outcome.autograd and beyond, None, True, f"{gone}{outcome.place} {failure}"),
+        (met and outcome.autograd, False, False, f"the program now fails{outcome.place} {failure}"),
+        (met and outcome.clumsy, False, False, f"the changed program fails {failure}"),
+        (met and not (outcome.later and trace), None, None, f"the program then ends {failure}{outcome.outside}"),
+        (outcome.still, False, None, "the program still shows the same"),
+        (
+            status and not (outcome.timed_out or met),
+            None,
+            False,
+            f"the changed program ended with exit status {status}",
+        ),
+        (trace is None, None, False, "the changed program left no trace to compare"),
+    )
+    return next((Verdict(v, text, {"passed_crash": passed, **data}) for holds, v, passed, text in rows if holds), None)
 
 
 def without_original(outcome: Outcome, trace: Trace, why: str, late: bool) -> Verdict:
@@ -389,23 +384,17 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     lost = [name for name in usage.lost_parameters(sound, trace, baseline.expected) if name not in baseline.spared]
     lost = _to_be_reached(lost, base, trace, outcome, data)
     data["lost_gradient"] = lost
-    if lost:
-        return Verdict(False, f"{baseline.gone}, but {told_lost(base, lost)}", data)
     gone = measures.stopped_steps(base, trace)
-    if gone:
-        return Verdict(
-            False, f"{baseline.gone}, but {listed(gone)} no longer {'steps' if len(gone) == 1 else 'step'}", data
-        )
-    still = usage.reaches_nothing(trace, baseline.covered)
-    if still:
-        return Verdict(False, still, data)
     idle = safe and measures.idle_before(base, baseline.failing)
-    silent = "" if idle else measures.silent_afterwards(trace, baseline.failing, baseline.gone)
-    if silent:
-        return Verdict(False, silent, data)
-    old = measures.walks_old_graph(base, trace, baseline.failing, baseline.gone)
-    if old:
-        return Verdict(False, old, data)
+    wrong = (
+        f"{baseline.gone}, but {told_lost(base, lost)}" if lost else "",
+        f"{baseline.gone}, but {listed(gone)} no longer {'steps' if len(gone) == 1 else 'step'}" if gone else "",
+        usage.reaches_nothing(trace, baseline.covered),
+        "" if idle else measures.silent_afterwards(trace, baseline.failing, baseline.gone),
+        measures.walks_old_graph(base, trace, baseline.failing, baseline.gone),
+    )
+    if any(wrong):
+        return Verdict(False, next(filter(None, wrong)), data)
     doubts: list[str] = [told for told in (outcome.left, unfinite) if told]
     difference = None
     if safe or same_numbers:

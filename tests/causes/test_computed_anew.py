@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.finding import Remedy
-from graphdoc.remedies.constant_value import value_computed_anew
+from graphdoc.remedies.newer_value import of_this_update
 
 SOURCE = """\
 class Pair:
@@ -30,7 +30,7 @@ def _cut(text: str) -> Remedy:
 
 
 def test_the_value_that_nothing_takes_is_used():
-    (remedy,) = value_computed_anew({"train.py": SOURCE}, _cut(SOURCE))
+    (remedy,) = of_this_update({"train.py": SOURCE}, _cut(SOURCE))
     assert (remedy.kind, remedy.args["operand"], remedy.args["name"]) == ("use_instead", "self.score", "score")
 
 
@@ -47,4 +47,4 @@ def test_the_value_that_nothing_takes_is_used():
 def test_a_value_that_may_be_meant_is_left(old, new):
     text = SOURCE.replace(old, new)
     assert text != SOURCE
-    assert value_computed_anew({"train.py": text}, _cut(text)) == []
+    assert of_this_update({"train.py": text}, _cut(text)) == []

@@ -8,6 +8,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span_of
+from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
     code="GD806",
@@ -53,12 +54,9 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("aot-donated-buffers")
+def recognise(program: Program) -> Finding:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    return _told(program) if program.message("aot-donated-buffers") is not None else None
-
-
-def _told(program: Program) -> Finding:
     frame = program.raised_at
     event = program.failing
     call = bindings.call_at(program.sources, frame)

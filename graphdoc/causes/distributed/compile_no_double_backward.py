@@ -9,6 +9,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
+from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
     code="GD807",
@@ -50,12 +51,9 @@ crosses its boundary twice.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("aot-double-backward", "compile-higher-order")
+def recognise(program: Program) -> Finding:
     """The compiled node's own refusal; the place is where the model was compiled."""
-    return _told(program) if program.message("aot-double-backward", "compile-higher-order") is not None else None
-
-
-def _told(program: Program) -> Finding:
     compiled = library_calls(program.sources, "compile")
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""

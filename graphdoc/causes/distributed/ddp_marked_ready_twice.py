@@ -11,6 +11,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, span
 from graphdoc.source.paths import only
+from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
     code="GD802",
@@ -63,15 +64,12 @@ iteration.
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("ddp-marked-ready-twice")
+def recognise(program: Program) -> Finding:
     """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``.
 
     Certain where the exception came out of the backward that the reentrant checkpoint runs inside.
     """
-    return _told(program) if program.message("ddp-marked-ready-twice") is not None else None
-
-
-def _told(program: Program) -> Finding:
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
     outside = _outside(program.sources)

@@ -149,7 +149,7 @@ def _idle(program: Program) -> tuple[list[str], list[str]]:
     trained = [p for p in known if ".module." in p.name] or known
     orders: list[list[str]] = program.evidence.extras.get("wrapped") or []
     every = list(orders[0]) if len(orders) == 1 else [] if orders else [p.name for p in trained]
-    if len({_around(n) for n in every}) > 1:
+    if len({n.partition(".module." if ".module." in n else ".")[0] for n in every}) > 1:
         every = []  # several modules: whose numbers they are is not said
     named = field_of(program.raised, "names", *_NAMED)
     indices = field_of(program.raised, "indices", *_NAMED)
@@ -161,10 +161,6 @@ def _idle(program: Program) -> tuple[list[str], list[str]]:
         return [every[n] for n in numbers], every
     idle = [p.name for p in trained if p.grad == "none"]
     return (idle if len(idle) < len(trained) else []), every
-
-
-def _around(name: str) -> str:
-    return name.partition(".module." if ".module." in name else ".")[0]
 
 
 def _inside(name: str) -> str:

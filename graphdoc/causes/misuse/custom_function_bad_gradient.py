@@ -143,7 +143,7 @@ def _told(program: Program, said: Match) -> Finding:
     applied = function.apply if function is not None else None
     checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
     title = _title(cls, said.id == _SIGNATURE)
-    text = _explain(cls or "The Function", said.id)
+    text = _EXPLAINED[said.id].format(name=cls or "The Function")
     spans = (
         *_marks(program, said, at, returns),
         *_arguments(program.sources, said, at, forward),
@@ -325,24 +325,16 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" + ("s" if number != 1 else "")
 
 
-def _explain(name: str, said: str) -> str:
-    if said == _COUNT:
-        return (
-            f"`{name}.backward` has to return one value for each argument that `{name}.apply` is given, in the same "
-            "order: a gradient, or None for what has none."
-        )
-    if said == _OTHER:
-        return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
-    if said == _SHAPE:
-        return (
-            f"A gradient has to have the shape of the argument that it belongs to. Most often the order in "
-            f"`{name}.backward` is wrong, a factor is transposed, or what forward broadcast was not summed back."
-        )
-    if said == _SIGNATURE:
-        return (
-            f"`{name}.backward` gets `ctx` and one gradient for each output of forward; its signature has to take them."
-        )
-    return "A gradient has to be a tensor, or None; a number or an array is neither."
+_EXPLAINED = {
+    _COUNT: "`{name}.backward` has to return one value for each argument that `{name}.apply` is given, in the same "
+    "order: a gradient, or None for what has none.",
+    _OTHER: "An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place.",
+    _SHAPE: "A gradient has to have the shape of the argument that it belongs to. Most often the order in "
+    "`{name}.backward` is wrong, a factor is transposed, or what forward broadcast was not summed back.",
+    _SIGNATURE: "`{name}.backward` gets `ctx` and one gradient for each output of forward; its signature has to take "
+    "them.",
+    _NO_TENSOR: "A gradient has to be a tensor, or None; a number or an array is neither.",
+}
 
 
 def _remedies(

@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import Reached, reached, span, span_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, is_read
+from graphdoc.story.message_alone import of_message
 from graphdoc.story.wording import listing
 
 PAGE = Page(
@@ -73,17 +74,14 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("deepcopy-non-leaf")
+def recognise(program: Program) -> Finding:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    return _told(program) if program.message("deepcopy-non-leaf") is not None else None
-
-
-def _told(program: Program) -> Finding:
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
-    stored = [(n, f) for n, f in made if f] or [(f"`{n}`", f) for n, f in _stored_in(program.sources, copied)]
+    stored = [(n, f) for n, f in made if f]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
     at: dict[tuple[str, int], tuple[str, Frame]] = {}  # many layers keep theirs by one statement
     for name, made_at in stored:
@@ -163,16 +161,6 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
     inside = [n for n in found if around is not None and covers(around, n.lineno)]
     one = inside or found
     return bindings.frame_of(sources, made.file, one[0]) if len(one) == 1 else None
-
-
-def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
-    """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
-    found: list[tuple[str, Frame]] = []
-    for file, node in bindings.everywhere(sources):
-        target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
-        if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
-            found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
-    return found
 
 
 def _statement(sources: SourceTexts, frame: Frame) -> Frame:

@@ -13,6 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.source.module import each
+from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
     code="GD504",
@@ -52,13 +53,9 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("non-float-requires-grad", "non-float-requires-grad-setattr")
+def recognise(program: Program) -> Finding:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    said = program.message("non-float-requires-grad", "non-float-requires-grad-setattr")
-    return _told(program) if said is not None else None
-
-
-def _told(program: Program) -> Finding:
     frame = program.raised_at
     name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
     marks = span_of("cause", frame, "whole numbers cannot require gradients")

@@ -189,15 +189,9 @@ def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None,
     if path[-1] == "grad":
         return bindings.argument(call, 0, "outputs"), True
     if path[-2:] == ["autograd", "backward"]:
-        return _only(bindings.argument(call, 0, "tensors")), False
+        roots = bindings.argument(call, 0, "tensors")  # of several the message does not tell which is the one
+        return only(roots.elts) if isinstance(roots, ast.List | ast.Tuple) else roots, False
     return getattr(call.func, "value", None), False
-
-
-def _only(roots: ast.expr | None) -> ast.expr | None:
-    """The one root of ``torch.autograd.backward``; of several the message does not tell which is the one."""
-    if isinstance(roots, ast.List | ast.Tuple):
-        return only(roots.elts)
-    return roots
 
 
 def _places(program: Program, frame: Frame | None, name: str) -> tuple[Span, ...]:

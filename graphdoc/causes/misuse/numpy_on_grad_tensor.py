@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, span, span_of, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
+from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
     code="GD502",
@@ -57,12 +58,9 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_message("numpy-requires-grad", "legacy-variable-numpy")
+def recognise(program: Program) -> Finding:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    return _told(program) if program.message("numpy-requires-grad", "legacy-variable-numpy") is not None else None
-
-
-def _told(program: Program) -> Finding:
     frame = program.raised_at
     code = code_at(program.sources, frame)
     marks = span_of("cause", frame, "NumPy gets a tensor that requires gradients here")

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -144,8 +144,7 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
     if made:
         title = f"Begin a new graph at `{name}`: detach it where it is computed"
         note = f"`{name}` is a leaf then; nothing before it learns from this loss."
-        cut = {"place": place(made[0][0]), "targets": [name]}
-        out.append(Remedy("detach_assigned", title, "unsafe", note, cut))
+        out += remedy_at(made[0][0], "detach_assigned", title, "unsafe", note, targets=[name])
     return tuple(out)
 
 

@@ -15,7 +15,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import called_on, plain_number
-from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
 from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
@@ -85,7 +84,7 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program, "constant")
     if cut is not None:
         return _from_cut(program, cut)
-    return _built(program) if _trains(program) else None
+    return _built(program)
 
 
 def _number(program: Program) -> Finding | None:
@@ -99,7 +98,13 @@ def _number(program: Program) -> Finding | None:
 
 
 def _built(program: Program) -> Finding | None:
-    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from."""
+    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from.
+
+    None where no parameter could learn, recording was off, or a cut is known that would explain the missing graph.
+    """
+    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    if not trainable or program.cuts or not recording_was_on(program.evidence.extras):
+        return None
     if loss_made(program.evidence.extras)[0]:
         return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
@@ -111,12 +116,6 @@ def _written_number(sources: SourceTexts, extras: dict[str, Any]) -> ast.Call | 
     call = bindings.call_at(sources, innermost(stack)) if op == "tensor" else None
     given = bindings.argument(call, 0, "data")
     return call if given is not None and is_number(given) else None
-
-
-def _trains(program: Program) -> bool:
-    """Whether a parameter could learn, recording was on, and no cut is known that would explain the missing graph."""
-    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
-    return trainable and not program.cuts and recording_was_on(program.evidence.extras)
 
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
@@ -158,7 +157,6 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
     for at, wanted in _starts(sources, extras):
         for start, value in _set_by(sources, at, wanted):
             if _is_constant(value) and not isinstance(value, ast.Constant):
-                out += of_other_branch(sources, start, value, wanted)
                 out += _connected(sources, start, value, f"start `{wanted}` as")
     made, call = innermost(loss_made(extras)[1]), _written_number(sources, extras)
     if made is not None and call is not None and _is_constant(call):
@@ -178,17 +176,18 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
             "rewrite",
             f"{title} `{name}.sum() * 0.0`, at {where(start)}",
             "unsafe",
-            NOTE,
+            "Where no term is added the gradients are zero, and the optimizer steps with them.",
             {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{name}.sum() * 0.0"]]},
         )
-        for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]
+        for name in [n for n in given if n in read][:2]
     ]
 
 
 def _starts(sources: SourceTexts, extras: dict[str, Any]) -> list[tuple[Frame, str]]:
     """Under which name, and in which frame, the loss was last known where it was made."""
     made = innermost(loss_made(extras)[1])
-    return [(made, n) for n in _names_at(sources, made)] if made else []
+    lines = [n for n in each(bindings.tree_at(sources, made), ast.stmt) if made and n.lineno == made.line]
+    return [(made, n) for n in [n for s in lines for n in bindings.names_in(s)][:12]] if made else []
 
 
 def _assigned(program: Program) -> tuple[Span, ...]:
@@ -222,11 +221,6 @@ def _set_by(sources: SourceTexts, at: Frame, name: str) -> list[tuple[Frame, ast
 def _adds(sources: SourceTexts, at: Frame) -> bool:
     """Whether the statement adds to what it assigns (``count += 1``)."""
     return any(n.lineno == at.line for n in each(bindings.tree(sources, at.file), ast.AugAssign))
-
-
-def _names_at(sources: SourceTexts, frame: Frame) -> list[str]:
-    lines = [n for n in each(bindings.tree(sources, frame.file), ast.stmt) if n.lineno == frame.line]
-    return [n for statement in lines for n in bindings.names_in(statement)][:12]
 
 
 def _is_constant(value: ast.expr) -> bool:

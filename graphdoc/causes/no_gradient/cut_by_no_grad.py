@@ -122,13 +122,9 @@ class _Off:
 def _off(sources: SourceTexts, cut: Cut) -> _Off:
     switch = _switch(sources, cut)
     closure = unrecorded_call(sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
-    kind = cut.switch_kind or ("" if switch is None else _kind_at(sources, switch))
+    code = code_at(sources, switch) if switch is not None else ""  # a mode around the operation, or what left it off
+    kind = cut.switch_kind or ("set_grad_enabled(False)" if "set_grad_enabled" in code else "no_grad" if switch else "")
     return _Off(kind, switch, bool(cut.switch) and not cut.switch[-1].user, closure)
-
-
-def _kind_at(sources: SourceTexts, switch: Frame) -> str:
-    """What a switch is that only the source shows: a mode around the operation, or a statement that left it off."""
-    return "set_grad_enabled(False)" if "set_grad_enabled" in code_at(sources, switch) else "no_grad"
 
 
 def _told(program: Program, cut: Cut) -> Finding:

@@ -15,7 +15,7 @@ from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.learning import unfreeze, used_up
+from graphdoc.remedies.learning import unfreeze
 from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import covers, is_attribute, is_constant
 from graphdoc.story import missing_graph
@@ -131,7 +131,7 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to"
         if sign.parameters
         else f"after {sign.count} steps all groups of {name} are empty, and no other optimizer steps",
-        remedies=(*used_up(program.sources), *unfreeze(program, statements)),
+        remedies=unfreeze(program, statements),
     )
 
 
@@ -172,7 +172,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         told_forward,
         (*marks, *others, *told),
         (*missing_graph.facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
-        (*used_up(program.sources), *(() if chosen else unfreeze(program, statements, seen))),
+        () if chosen else unfreeze(program, statements, seen),
     )
 
 
@@ -289,8 +289,8 @@ def _freezes(node: ast.AST) -> ast.expr | None:
     """What a statement or call sets ``requires_grad`` to False of."""
     if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
         return receiver_of(node)
-    if isinstance(node, ast.Assign) and _sets_flag(node):
-        return next((t.value for t in node.targets if isinstance(t, ast.Attribute)), None)
+    if isinstance(node, ast.Assign) and is_constant(node.value, False):
+        return next((t.value for t in node.targets if is_attribute(t, "requires_grad")), None)
     return None
 
 
@@ -316,8 +316,3 @@ def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
         return value
     made = [n.value for n in each(scope, ast.Assign) if bindings.names_in(n.targets[0]) == [value.id]]
     return made[0] if len(made) == 1 else value
-
-
-def _sets_flag(node: ast.Assign) -> bool:
-    constant = is_constant(node.value, False)
-    return constant and any(is_attribute(t, "requires_grad") for t in node.targets)

@@ -68,7 +68,9 @@ def _told(program: Program, unset: Unset) -> Finding:
         *span_of("cause" if early else "related", clear, "sets it to None"),
         span("failed" if early else "cause", unset.read, f"is None for `{unset.parameter.name}`"),
     ]
-    spans += [s for c in unset.calls[-2:] for s in span_of("related", c.stack, _label(unset, c is unset.last))]
+    missed = "does not reach it" if unset.proven else "does not seem to reach it"
+    for c in unset.calls[-2:]:
+        spans += span_of("related", c.stack, "reaches it" if c is unset.last else missed)
     if unset.last is not None and unset.last not in unset.calls[-2:]:
         spans += span_of("related", unset.last.stack, "an earlier call that reaches it")
     text = explanation(unset)
@@ -77,7 +79,3 @@ def _told(program: Program, unset: Unset) -> Finding:
     return Finding(
         *Proof.NODE.at(0.94, unset.proven), title(unset), text, tuple(spans), facts, remedies, because=because(unset)
     )
-
-
-def _label(unset: Unset, reaches: bool) -> str:
-    return "reaches it" if reaches else "does not reach it" if unset.proven else "does not seem to reach it"

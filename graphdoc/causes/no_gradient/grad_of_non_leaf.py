@@ -98,7 +98,8 @@ def _result(program: Program, frame: Frame, name: str) -> _Result | None:
 
 def _is_own_update(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the name was bound anew by an update with its own gradient: that is another cause's."""
-    return rebound(sources, frame, name) and f"{name}.grad" in _update(sources, name)
+    updated = any(f"{name} = {name} - " in t and f"{name}.grad" in t for t in sources.values())
+    return updated and rebound(sources, frame, name)
 
 
 def _bound_there(sources: SourceTexts, made: Frame | None, name: str) -> str:
@@ -133,8 +134,3 @@ def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
     attribute = name.rpartition(".")[2] if "." in name else ""
     found = bindings.assignments(sources, frame, f"self.{attribute}") if attribute else []
     return next((f for f, value in found if isinstance(value, ast.Call | ast.BinOp)), None)
-
-
-def _update(sources: SourceTexts, name: str) -> str:
-    """The source of all files when it updates the name by its own gradient; used to leave that to another cause."""
-    return "\n".join(t for t in sources.values() if f"{name} = {name} - " in t)

@@ -114,20 +114,9 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
-def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
-    """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
-    given = bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 0, "params"))
-    inside: list[str] = []
-    for name in given:
-        for _, value in bindings.assignments(sources, frame, name)[:1] if frame else []:
-            if isinstance(value, ast.List | ast.Tuple | ast.Dict):
-                inside += bindings.names_in(value)
-    return [*inside, *given]
-
-
 def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    given = _given(program.sources, frame)
+    given = bindings.names_in(bindings.argument(bindings.call_at(program.sources, frame), 0, "params"))
     candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
     candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]
     known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
@@ -158,7 +147,8 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     weight = program.weight(0.95, Proof.RAISED.confidence)
     title = f"{what} is computed, not a leaf, so no optimizer can train it"
     text = "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
-    text += _leaf_of(behind)
+    shown = " and ".join(f"`{n}`" for n in behind[:2])
+    text += f"The leaf is {shown}, before that operation." if shown else "The leaf is what that operation was given."
     places = (*spans, *(program.raised_span("refused here") if at or not frame else ()))
     return Finding(*weight, title, text, places, facts, (*remedies, *_give_the_leaf(behind, what, op)))
 
@@ -176,12 +166,6 @@ def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name
     if name:
         return f"`{name}`", None
     return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None
-
-
-def _leaf_of(leaves: list[str]) -> str:
-    """What to give the optimizer instead."""
-    shown = " and ".join(f"`{n}`" for n in leaves[:2])
-    return f"The leaf is {shown}, before that operation." if leaves else "The leaf is what that operation was given."
 
 
 def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:

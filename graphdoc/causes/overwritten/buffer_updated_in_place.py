@@ -7,14 +7,13 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_place
-from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import finding, first_writer, quoted, readable, saved_by, told_of
+from graphdoc.story.message_alone import of_overwrite
+from graphdoc.story.overwrite import finding, first_writer, quoted, readable, saved_by
 
 PAGE = Page(
     code="GD205",
@@ -74,12 +73,9 @@ Writing through `.data` only hides the error: it is not counted, and the gradien
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.OUTLIVES)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: a stale tensor that is a buffer, or plain data that outlives the forward pass."""
-    return told_of(program, Fault.OUTLIVES, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     what = quoted(found)
     itself = f"{saved_by(found.node)} saved {what} itself, not a copy"
     title = f"{what} is updated in place between forward and backward"
@@ -105,12 +101,3 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     if used is not None:
         out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy"))
     return out
-
-
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: a leaf; almost certainly this cause where the dtype is one that no parameter can have."""
-    found = mismatch(program.raised, program.evidence.stale)
-    if found is None:
-        return None
-    kind = f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:"
-    return from_message("buffer-updated-in-place", PAGE.title, *VERSION)(program, kind=kind)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.cuts import Origin, origin_of
-from graphdoc.program.exception import INFERENCE, raised_span
+from graphdoc.program.exception import INFERENCE
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span, where
@@ -89,7 +89,10 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     title = f"{named} was made in inference mode and is {then}"
     text = f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
     text += "torch.no_grad() where it is made, or clone what leaves inference mode."
-    spans = (*_causes(origin), *_noticed(program.evidence, frame, writes))
+    met = program.raised_span("a computation that autograd records uses it here")
+    if writes:
+        met = (span("failed", frame, "changed in place here, outside of inference mode"),)
+    spans = (*_causes(origin), *met)
     facts = (f"{origin.name} is an inference tensor",) if origin.name else ()
     remedies = _remedies(frame, origin, writes)
     return Finding(*Proof.MODE.at(0.96 if origin.sure else 0.85, origin.sure), title, text, spans, facts, remedies)
@@ -102,12 +105,6 @@ def _causes(origin: Origin) -> list[Span]:
     if origin.taken is not None:
         out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here"))
     return out
-
-
-def _noticed(run: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
-    if not writes:
-        return raised_span(run.raised, "a computation that autograd records uses it here")
-    return (span("failed", frame, "changed in place here, outside of inference mode"),)
 
 
 def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:

@@ -7,7 +7,6 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span, where
@@ -20,8 +19,8 @@ from graphdoc.remedies.in_place_write import (
     read_elsewhere,
     write_places,
 )
-from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import finding, quoted, saved_by, told_of
+from graphdoc.story.message_alone import of_overwrite
+from graphdoc.story.overwrite import finding, quoted, saved_by
 
 PAGE = Page(
     code="GD203",
@@ -82,12 +81,9 @@ argument), it no longer does. Usually that is a second bug disappearing.
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.ACTIVATION)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: a stale intermediate result, and the line that wrote it."""
-    return told_of(program, Fault.ACTIVATION, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
     title, what = _words(found)
@@ -139,12 +135,3 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
         # Who wrote was not seen: the place that saved is where a reader begins, and where a clone goes.
         out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that"))
     return out
-
-
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
-    found = mismatch(program.raised, program.evidence.stale)
-    if found is None:
-        return None
-    named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
-    return from_message("inplace-on-saved-activation", PAGE.title, *VERSION)(program, named=named)

@@ -9,7 +9,6 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
@@ -17,7 +16,7 @@ from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import AGAIN, stepped_remedies
 from graphdoc.story import overwrite
-from graphdoc.story.message_alone import from_message, mismatch
+from graphdoc.story.message_alone import of_overwrite
 from graphdoc.story.older_graph import keeping_places
 from graphdoc.story.wording import listing
 
@@ -101,12 +100,9 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.STEPPED)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: a stale parameter whose first write since it was saved is an optimizer's step."""
-    return overwrite.told_of(program, Fault.STEPPED, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     reuse = found.reuse
     # A state that goes round and round is the better-known fault; both name the same tensor.
@@ -164,15 +160,3 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     if found.failing is not None and found.failing.kind == "grad":
         return text + " Step after the call: it adds nothing to the gradients of the step."
     return text + " Run the forward again after the step, or give it clones of the weights."
-
-
-def _from_text(program: Program) -> Finding | None:
-    """Text alone: a leaf or a transposed weight whose version moved is most often a parameter that was stepped."""
-    found = mismatch(program.raised, program.evidence.stale)
-    if found is None:
-        return None
-    what = "The message names no operation that made the tensor: a leaf, probably a parameter"
-    if found.transposed_weight:
-        what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
-    gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
-    return from_message("optimizer-step-before-backward", PAGE.title, *VERSION)(program, what=what, gap=gap)

@@ -7,7 +7,6 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
@@ -16,7 +15,7 @@ from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import hook_of
 from graphdoc.remedies.update_order import AGAIN, overwritten_remedies
 from graphdoc.story import overwrite
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_overwrite
 
 PAGE = Page(
     code="GD206",
@@ -77,12 +76,9 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.PARAMETER)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
-    return overwrite.told_of(program, Fault.PARAMETER, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
@@ -125,7 +121,3 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
     # That of the parameter that the title names comes first: it may be another network's than the first in the text.
     lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []
     return [*out, *overwrite.forwards_before(found, lines[:2], "the values from before")]
-
-
-# Text alone: as for a step, but less frequent.
-_from_text = from_message("parameter-overwritten", PAGE.title, *VERSION)

@@ -6,7 +6,6 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, distinct
 from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
@@ -16,7 +15,7 @@ from graphdoc.program.update_function import scene
 from graphdoc.remedies.alongside import flagged_calls
 from graphdoc.remedies.update_order import covered_remedies, uses
 from graphdoc.story import overwrite
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_overwrite
 from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, names_of, several
 from graphdoc.story.wording import folded
 
@@ -74,12 +73,9 @@ the norm of one term, the first of two losses). There the graph is walked again 
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.COVERED_UP)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: a stale parameter in a part that an earlier call walked and kept, and that does not belong here."""
-    return overwrite.told_of(program, Fault.COVERED_UP, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = overwrite.trust(found, 0.97)
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
@@ -90,19 +86,15 @@ def _told(program: Program, found: Overwrite) -> Finding:
     title = f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title
     text = f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {overwrite.quoted(found)} as it "
     text += "was before the step. The fault is the connection of this loss to it: part the two and drop the flag."
-    causes, calls = _causes(program, found, reuse), _calls(program, found, reuse)
+    calls = [*overwrite.failed_spans(program.evidence, found)]  # where no older part is known
+    if reuse is not None:
+        calls = [*flow(reuse), *calls_of(program, reuse)]
+    causes = _causes(program, found, reuse)
     spans = (*causes, *overwrite.write_spans(found), *overwrite.saved_spans(found), *calls)
     facts = (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}")
     remedies, because = covered_remedies(program, found), overwrite.reason(program, found)
     covers = "GD1" if reuse is not None else ""
     return Finding(strength, confidence, title, text, spans, facts, remedies, covers, because)
-
-
-def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
-    """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
-    if reuse is None:
-        return tuple(overwrite.failed_spans(program.evidence, found))
-    return (*flow(reuse), *calls_of(program, reuse))
 
 
 def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:
@@ -127,7 +119,3 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     ]
     lines = list({(s.file, s.line): s for s in reversed(places)}.values())[::-1]
     return [*lines[: 2 if flags else 3], *flags[:1]]
-
-
-# Text alone: stronger where the program's own lines, if they are known, contain the flag.
-_from_text = from_message("retain-graph-cover-up", PAGE.title, *VERSION)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.model import Span
-from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
-from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, finding, told_of
+from graphdoc.story.message_alone import of_overwrite
+from graphdoc.story.overwrite import called, finding
 
 PAGE = Page(
     code="GD204",
@@ -67,31 +64,18 @@ If several places write (an integrator and a reset), all of them have to change:
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_overwrite(PAGE.title, Fault.STATE)
+def recognise(program: Program, found: Overwrite) -> Finding:
     """The graph: one tensor that lives on is written step after step, and earlier steps have saved it."""
-    return told_of(program, Fault.STATE, _told, _from_text)
-
-
-def _told(program: Program, found: Overwrite) -> Finding:
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)
-    written = out_of_place(program.evidence, found)
+    anew = out_of_place(program.evidence, found)
     used = clone_operand(program.evidence, found)
     title = f"{what} is changed in place at every step, and backward needs its old values"
     text = f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of "
     text += "this graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
     text += "Give each step a tensor of its own."
-    remedies = (*used, *written) if cuts_there(found.writers) else (*written, *used)
-    return finding(program, found, 0.95, title, text, _causes(program.evidence, found), remedies)
-
-
-def _causes(run: Evidence, found: Overwrite) -> list[Span]:
-    return [
-        span("cause", w.frame, "changes in place what earlier steps have saved", written(run.nodes, w))
-        for w in found.writers
-        if w.frame is not None
-    ]
-
-
-# Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice.
-_from_text = from_message("state-overwritten-in-place", PAGE.title, *VERSION)
+    remedies = (*used, *anew) if cuts_there(found.writers) else (*anew, *used)
+    label, nodes = "changes in place what earlier steps have saved", program.evidence.nodes
+    causes = [span("cause", w.frame, label, written(nodes, w)) for w in found.writers if w.frame is not None]
+    return finding(program, found, 0.95, title, text, causes, remedies)

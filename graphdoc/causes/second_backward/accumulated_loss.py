@@ -7,13 +7,12 @@ from graphdoc.causes.base import Page
 from graphdoc.causes.second_backward import told
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import short_code, user_line
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.older_graph import accumulators, before, names_of
 
 PAGE = Page(
@@ -68,14 +67,12 @@ Unsafe, because it decides what one step trains on.
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_older_graph(PAGE.title)
+def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """The graph: the loss is a sum, and one side of it is the root of an earlier backward call.
 
     Certain: the node that an earlier call started from lies in the failing graph, by its sequence number.
     """
-    reuse = program.reuse
-    if reuse is None or not program.nodes:
-        return _from_text(program)
     return _told(program, reuse) if reuse.lifetime is Lifetime.SUMMED else None
 
 
@@ -93,6 +90,3 @@ def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     frame = user_line(reuse.failing)
     what, call, _ = short_code(sources, frame).partition(".backward(")
     return f"`{what}`" if call else ""
-
-
-_from_text = from_message("accumulated-loss", PAGE.title, *SECOND_TIME)

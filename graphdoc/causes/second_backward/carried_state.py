@@ -8,7 +8,6 @@ from graphdoc.causes.second_backward import told
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.container_entries import dropped_detaches
-from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.expression_values import Reset, can_detach, resets_of, written_into_given
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
@@ -16,7 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import moment, span, where
 from graphdoc.story import older_graph
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.wording import in_number, listing
 
 PAGE = Page(
@@ -92,16 +91,14 @@ than the last, and after an optimizer step it turns into the version error (`ret
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_older_graph(PAGE.title)
+def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since.
 
     Certain where the newer result of the expression depends on the older one; likely where the expression ran again
     beside it, or a statement binds the value's own name to what it makes of it, and where all rounds are of one step:
     the gradient may be meant to go through all of them.
     """
-    reuse = program.reuse
-    if reuse is None or not program.nodes:
-        return _from_text(program)
     return _told(program, reuse) if reuse.lifetime is Lifetime.RECURS else None
 
 
@@ -168,7 +165,3 @@ def _because(program: Program, reuse: Reuse, what: str) -> str:
         used = older_graph.numbered(reuse.journal, reuse.freeing)
         return f"{what} {were} computed from values whose graph {used} had freed, and {were} never detached"
     return f"{what} {were} computed {older_graph.before(reuse)}, which freed {their} graph, and {were} never detached"
-
-
-# Text alone: the most frequent cause of "a second time", and now and then behind a version error.
-_from_text = from_message("carried-state", PAGE.title, *SECOND_TIME, *VERSION)

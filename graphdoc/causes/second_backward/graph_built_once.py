@@ -7,7 +7,6 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
@@ -16,7 +15,7 @@ from graphdoc.program.spans import span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story import older_graph
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.wording import folded, in_number, listing
 
 ONCE = "computed once, with a graph that serves one backward call"
@@ -83,17 +82,14 @@ def recognise(program: Program) -> Finding | None:
     Certain where all of it was made before the first backward call of the run, that call's own line fails again, and it
     is known whom the loss trains, so that neither another lifetime nor another role of the values is open.
     """
-    cast, reuse = first_sign(program.signs, "cast-once"), program.reuse
-    if cast is not None:
-        return _cast(program, cast)
-    if reuse is None or not program.nodes:
-        return _from_text(program) if program.evidence.raised is not None else None
+    cast = first_sign(program.signs, "cast-once")
+    return _cast(program, cast) if cast is not None else _told(program)
+
+
+@of_older_graph(PAGE.title)
+def _told(program: Program, reuse: Reuse) -> Finding | None:
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
-    return _told(program, reuse)
-
-
-def _told(program: Program, reuse: Reuse) -> Finding:
     named = older_graph.names_of(reuse.carries, 2)
     if program.evidence.as_if is not None:
         return _unseen(program, reuse, named)
@@ -187,6 +183,3 @@ def _advice(missing: set[str], reuse: Reuse) -> str:
             "constant, take it without its graph."
         )
     return "No optimizer of this loss trains what it was computed from, so it is data here: take it without its graph."
-
-
-_from_text = from_message("graph-built-once", PAGE.title, *SECOND_TIME)

@@ -6,7 +6,6 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -15,7 +14,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.older_graph import call_name, facts_of, flow, names_of, several
 from graphdoc.story.wording import optimizer_of
 
@@ -65,11 +64,11 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs""",
 def recognise(program: Program) -> Finding | None:
     """The journal: two calls on the very same root. Certain where it has the number of that root, or a term of it."""
     sign = first_sign(program.signs, "added-twice")
-    if sign is not None:
-        return _added_twice(program, sign)
-    reuse = program.reuse
-    if reuse is None or not program.nodes:
-        return _from_text(program)
+    return _added_twice(program, sign) if sign is not None else _of_one_result(program)
+
+
+@of_older_graph(PAGE.title)
+def _of_one_result(program: Program, reuse: Reuse) -> Finding | None:
     if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
     if reuse.carries and reuse.inner:
@@ -215,6 +214,3 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     facts = facts_of(program, reuse)
     because = f"the call at {where(frame)} went through what this loss contains, without retain_graph=True"
     return Finding(*Proof.OLDER_EDGE.at(0.94), title, text, spans, facts, remedies_for(program, reuse), because=because)
-
-
-_from_text = from_message("repeated-backward", PAGE.title, *SECOND_TIME)

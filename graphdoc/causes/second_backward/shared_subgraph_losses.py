@@ -11,7 +11,6 @@ from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bindings import decided_at
-from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
@@ -20,7 +19,7 @@ from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.source.paths import only
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, names_of
 from graphdoc.story.wording import all_told, folded, listing
 
@@ -91,16 +90,14 @@ instead: `undetached-target`.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_older_graph(PAGE.title)
+def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """The graph: two backward calls of one pass, and what they share is meant to learn from both.
 
     Certain where the graph of the earlier call was still there to be compared, and the optimizers of both calls hold a
     part of what they share; not where one of them trains that part alone and the other more, which may have meant it as
     a constant.
     """
-    reuse = program.reuse
-    if reuse is None or not program.nodes:
-        return _from_text(program)
     if not reuse.two_losses_of_one_pass:
         return None
     head = program.node(reuse.carries[0].producer) if reuse.carries else None
@@ -265,6 +262,3 @@ _COMPILE_NETWORKS = Remedy(
     "display",
     "Each network is a compiled part of its own then, and backward frees what this loss leads to.",
 )
-
-
-_from_text = from_message("shared-subgraph-losses", PAGE.title, *SECOND_TIME)

@@ -6,14 +6,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.causes.second_backward import told
 from graphdoc.finding import Finding
-from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story import older_graph
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.wording import folded, in_number
 
 PAGE = Page(
@@ -84,14 +83,12 @@ A buffer that is read by one single backward and then emptied needs neither.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_older_graph(PAGE.title)
+def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """The graph: several results of one expression, made between the same two backward calls, used by several more.
 
     Never certain: that they are kept in a store is seen by the names that hold them.
     """
-    reuse = program.reuse
-    if reuse is None or not program.nodes:
-        return _from_text(program)
     if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE, Lifetime.SAME_PASS):
         return (_left if reuse.left_by_another_pass else _reference)(program, reuse)
     written = program.overwrite
@@ -158,6 +155,3 @@ def _data(program: Program, reuse: Reuse, title: str, text: str, because: str) -
     kept = kept_places(reuse)
     first = [s for s in places if (s.file, s.line) in kept] or places
     return told(program, reuse, likely(0.9), title, text, first, because + older_graph.cloned(program, reuse))
-
-
-_from_text = from_message("stored-with-graph", PAGE.title, *SECOND_TIME, *VERSION)

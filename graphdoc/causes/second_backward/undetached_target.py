@@ -11,7 +11,6 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.carried_names import Carried
-from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
@@ -22,7 +21,7 @@ from graphdoc.remedies.fix_places import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story import older_graph
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.message_alone import of_older_graph
 from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import all_told, folded, listing
@@ -86,13 +85,12 @@ for the right order.""",
 )
 
 
-def recognise(program: Program) -> Finding | None:
+@of_older_graph(PAGE.title)
+def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
-    reuse, found = program.reuse, program.overwrite
-    if reuse is not None and found is not None and found.fault is Fault.CONSTANT:
+    found = program.overwrite
+    if found is not None and found.fault is Fault.CONSTANT:
         return _overwritten(program, reuse, found)
-    if reuse is None or not program.nodes:
-        return _from_text(program)
     if reuse.role not in CONSTANT or reuse.lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         return None
     both = reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA
@@ -241,6 +239,3 @@ def targets_of(reuse: Reuse) -> tuple[Span, ...]:
     ]
     aims = [span("cause", frame, f"what {loss} compares with") for frame, loss in reuse.coupling.places]
     return distinct((*distinct(used)[:2], *aims))[:3]
-
-
-_from_text = from_message("undetached-target", PAGE.title, *SECOND_TIME, *VERSION)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import LAST_ALONE, Frame, Sign
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely, of_steps, signs
-from graphdoc.program.spans import in_this_order, innermost_user, place, span, span_of
+from graphdoc.program.spans import in_this_order, innermost_user, of_sign, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
@@ -99,8 +99,7 @@ def _last_alone(program: Program, sign: Sign) -> Finding:
     text = "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add "
     text += "each call's gradients to what is kept, and begin anew after the step only."
     spans = (
-        *span_of("cause", sign.stack, "takes the gradients away after each call"),
-        *span_of("related", sign.other, f"runs {calls} times for each step"),
+        *of_sign(sign, "takes the gradients away after each call", f"runs {calls} times for each step"),
         *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call"),
     )
     because = f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
@@ -119,10 +118,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         args = {"place": place(clear), "before": place(backward)}
         note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
-    spans = (
-        *span_of("cause", sign.stack, "throws away the gradients that the step is to use"),
-        *span_of("related", sign.other, "computes them"),
-    )
+    spans = of_sign(sign, "throws away the gradients that the step is to use", "computes them")
     title = f"{name} steps without gradients: they are cleared between backward and step"
     text = "A step skips every parameter whose `.grad` is None."
     because = f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
@@ -132,7 +128,6 @@ def _told(program: Program, sign: Sign) -> Finding:
 
 def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
-    args = {"place": place(step), "after": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
     title = f"{name} steps before backward, and is cleared before the next step"
     text = "A step skips every parameter whose `.grad` is None."
@@ -141,7 +136,7 @@ def _step_first(name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
         *span_of("related", sign.other, "computes them"),
         *span_of("related", sign.stack, "clears them in the next pass"),
     )
-    remedies = (Remedy("move_statement", "step after the backward call", "unsafe", note, args),)
+    remedies = remedy_at(step, "move_statement", "step after the backward call", "unsafe", note, after=place(backward))
     because = f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
     because += "gradient: `zero_grad()` had cleared it"
     return Finding(0.96, of_steps(sign), title, text, spans, remedies=remedies, because=because)

@@ -7,7 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts, optimizer_with
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -81,9 +81,8 @@ def _told(program: Program, sign: Sign) -> Finding:
             if change in making.behind:
                 remedies += _remedy(program.sources, making, at, own, whose)
             elif later is not None and (statement := made_again(program.sources, making)):
-                args = {"place": place(frame), "statement": statement}
                 title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
-                remedies.append(Remedy("add_statement", title, "unsafe", note, args))
+                remedies += remedy_at(frame, "add_statement", title, "unsafe", note, statement=statement)
         label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if spans else "cause", making.frame(program.sources), label))
     if born and change is None and later is None:

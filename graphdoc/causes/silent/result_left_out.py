@@ -8,7 +8,7 @@ import re
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
@@ -16,7 +16,7 @@ from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
+from graphdoc.program.spans import innermost_user, loop_of, of_sign, place, span, span_of
 from graphdoc.program.written_out import call_made
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
@@ -98,8 +98,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     whose, late = folded(sign.parameters), name == loss
     title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
     note = f"the other terms of `{name}` train {whose} as well"
-    edit = {"place": place(call), "operand": loss, "name": name}
-    remedies = [Remedy("use_instead", f"differentiate `{name}`", "unsafe", note, edit)]
+    remedies = [*remedy_at(call, "use_instead", f"differentiate `{name}`", "unsafe", note, operand=loss, name=name)]
     if late:
         title = f"terms that are added to `{name}` after `backward()` train nothing"
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
@@ -251,9 +250,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     weight = likely(0.6)  # that no loss depends on them is measured; that one should is not
     text = f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
     text += "never get a gradient. Add it to the loss, or leave them out of the optimizer."
-    spans = (
-        *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
-        *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
+    spans = of_sign(
+        sign, "computed here, and no loss is made of it", "differentiates a loss that does not depend on it"
     )
     because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
     return Finding(*weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=because)

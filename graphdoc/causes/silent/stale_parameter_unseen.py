@@ -104,9 +104,11 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     if writer is None:
         return None
     whose = folded(sign.parameters) or "parameters"
+    hidden = sign.facts["hidden"]
+    deed = "`.data = ...` gives other values" if hidden == ASSIGNED else f"`{hidden}()` writes"
     callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
     spans = (
-        span("cause", writer, f"{_deed(sign)} after the forward, and PyTorch does not notice"),
+        span("cause", writer, f"{deed} after the forward, and PyTorch does not notice"),
         *(span("cause", f, "the values are overwritten in this call") for f in callers[-1:]),
         *(span_of("created", node.stack, "this forward used the old values") if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters"),
@@ -139,11 +141,6 @@ def _measured(sign: Sign) -> Finding:
     because = f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the same "
     because += "bit for bit, and the gradient another"
     return Finding(*weight, title, text, spans, because=because)
-
-
-def _deed(sign: Sign) -> str:
-    assigned = sign.facts["hidden"] == ASSIGNED
-    return "`.data = ...` gives other values" if assigned else f"`{sign.facts['hidden']}()` writes"
 
 
 def _may_move(program: Program, found: Overwrite, sign: Sign, writer: Frame) -> bool:

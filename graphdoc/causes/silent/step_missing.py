@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
 from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
-from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
+from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, of_sign, place, span, span_of
 from graphdoc.program.written_out import without_helpers
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
@@ -87,7 +87,8 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     given = handed(sources, taken.stack, program_name) if taken is not None else None
     if taken is not None and given is not None:
         return _handed_another(program, sign, taken, given)
-    never = _never_due(program, sign, waiting) if waiting is not None else None
+    numbers, calls = sign.facts.get("numbers", {}), int(sign.facts.get("calls", sign.count))
+    never = never_met(sources, waiting, sign.stack, numbers, calls) if waiting is not None else None
     if waiting is not None and never is not None:
         return _told_never_due(program, sign, waiting, never)
     if "kept" in sign.facts or (waiting is not None and AT_END in sign.facts):
@@ -104,8 +105,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
     spans = [
-        *span_of("cause", sign.stack, f"{whose}; {follows}"),
-        *span_of("related", sign.other, "and they are thrown away here"),
+        *of_sign(sign, f"{whose}; {follows}", "and they are thrown away here"),
     ]
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran"))
@@ -139,11 +139,6 @@ def _told(program: Program, sign: Sign) -> Finding | None:
 
 
 _AT_ZERO = [[f"{{rest}}{unequal}", "{rest} == 0"] for unequal in (" != 0", " > 0", "")]
-
-
-def _never_due(program: Program, sign: Sign, waiting: Frame) -> NeverMet | None:
-    numbers, calls = sign.facts.get("numbers", {}), int(sign.facts.get("calls", sign.count))
-    return never_met(program.sources, waiting, sign.stack, numbers, calls)
 
 
 def _told_never_due(program: Program, sign: Sign, waiting: Frame, never: NeverMet) -> Finding:

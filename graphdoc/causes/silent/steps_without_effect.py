@@ -11,7 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, name_of
-from graphdoc.program.spans import code_at, innermost_user, span_of
+from graphdoc.program.spans import code_at, innermost_user, of_sign, span_of
 from graphdoc.source.paths import is_name, only
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
@@ -62,10 +62,7 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     title = f"`{code}` undoes each step of {name}"
     text = f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
     text += "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all."
-    spans = (
-        *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
-        *span_of("related", sign.other, "moves them"),
-    )
+    spans = of_sign(sign, "gives the parameters their old numbers again", "moves them")
     note = "The next step then goes on from where this one has ended."
     remedies = (Remedy("leave_steps", f"take `{code}` out of the loop", "display", note),)
     because = f"at {sign.count} steps the parameters had, bit by bit, the numbers from before the step again, and no "

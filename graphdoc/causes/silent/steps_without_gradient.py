@@ -9,7 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.program import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, span, span_of
+from graphdoc.program.spans import innermost_user, of_sign, span, span_of
 from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.wording import folded, opening, optimizer_of
 
@@ -75,10 +75,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     more = int(sign.facts.get("more", 0))
     others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
     whom = " and ".join(part for part in (folded(reached), others) if part)
-    spans = (
-        *span_of("cause", sign.stack, "finds no gradient"),
-        *span_of("related", sign.other, f"gives gradients to {whom} alone"),
-    )
+    spans = of_sign(sign, "finds no gradient", f"gives gradients to {whom} alone")
     whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
     weight = likely(0.5)  # that nothing reaches them is seen; that something should is not

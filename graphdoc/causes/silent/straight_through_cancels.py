@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
-from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, of_sign, place, short_code, span, span_of
 from graphdoc.program.written_out import written_out
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import last_word
@@ -109,9 +109,10 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     title = f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero"
     text = f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
     text += "two is zero wherever the value goes, and the slope of a square is zero there."
-    spans = (
-        *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
-        *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
+    spans = of_sign(
+        sign,
+        "a value and its own copy: zero for every input",
+        f"gives {whose} nothing by {'this term' if term else 'it'}",
     )
     remedies = (Remedy("another_reference", "compare with a value from elsewhere", "display", note),)
     because = f"in {sign.count} backward calls both were equal in every element"
@@ -146,16 +147,13 @@ def _told(program: Program, sign: Sign) -> Finding:
     whose = folded(sign.parameters) or f"the parameters of {optimizer_of(program.optimizers, sign)}"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
-    remedies = []
+    remedies: list[Remedy] = []
     if inner is not None and outer is not None and inner.extent != outer.extent:
         title = f"detach `{code_at(program.sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
-        args = {"place": place(inner), "constant": True}  # as it is written, no gradient comes through both
-        remedies.append(Remedy("detach_expression", title, "unsafe", note, args))
-    spans = (
-        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
-        *span_of("related", sign.other, _sends(sign, whose)),
-    )
+        # As it is written, no gradient comes through both.
+        remedies += remedy_at(inner, "detach_expression", title, "unsafe", note, constant=True)
+    spans = of_sign(sign, "the same value is added and taken away: its gradient is zero", _sends(sign, whose))
     title = f"the straight-through estimator cancels: {_receives(sign, whose)}"
     text = "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant."
     because = _seen(sign, whose)
@@ -178,10 +176,7 @@ def _equal(program: Program, sign: Sign) -> Finding:
     title = f"the two sides of `{code}` cancel: {_receives(sign, whose)}"
     text = "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
     text += "and once with minus. Detach the side that is meant as a reference, such as the old log-probability."
-    spans = (
-        *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
-        *span_of("related", sign.other, _sends(sign, whose)),
-    )
+    spans = of_sign(sign, "two values whose gradients are opposite and equal", _sends(sign, whose))
     return Finding(0.94, _confidence(sign), title, text, spans, remedies=tuple(remedies), because=_seen(sign, whose))
 
 
