@@ -13,7 +13,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, given_to, keyword, parsed, walked
 from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, path_of, plain_names, targets_of
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.scopes import given_by, own_nodes, parameters
 
 _One = TypeVar("_One", bound=ast.AST)
 _Two = TypeVar("_Two", bound=ast.AST)
@@ -85,6 +85,11 @@ def _functions_around(root: ast.AST, line: int) -> list[Function]:
 def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
     """The innermost ``def`` that contains the line, or the module."""
     return function_around(root, line) or root
+
+
+def source_of(sources: SourceTexts, file: str) -> Source:
+    """A file of the run."""
+    return Source(file, sources.get(file, ""))
 
 
 def source_at(sources: SourceTexts, frame: Frame | None) -> Source:
@@ -256,18 +261,10 @@ def contexts_around(sources: SourceTexts, stack: Iterable[Frame], *names: str) -
     return [at for found in around for at in sorted(found, key=lambda at: -at.line)]
 
 
-def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
-    """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
-    function = function_at(sources, frame)
-    taken = [x.arg for x in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
-    taken = taken[taken[:1] in (["self"], ["cls"]) :]
-    return taken.index(name) if name in taken else None
-
-
 def given_as(sources: SourceTexts, frame: Frame, caller: Frame, name: str) -> ast.expr | None:
     """What the call at ``caller`` gives to the function around ``frame`` as its argument ``name``."""
-    position = position_of_argument(sources, frame, name)
-    return argument(call_at(sources, caller), position, name) if position is not None else None
+    function, call = function_at(sources, frame), call_at(sources, caller)
+    return given_by(function, call).get(name) if function is not None and call is not None else None
 
 
 def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:

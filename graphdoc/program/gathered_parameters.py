@@ -10,8 +10,8 @@ from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
-from graphdoc.program.origins import behind
 from graphdoc.program.spans import user_line
+from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import everywhere
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, keyword, receiver_of, walked
@@ -31,6 +31,7 @@ from graphdoc.source.paths import (
     plain_names,
     without_subscripts,
 )
+from graphdoc.source.scopes import parameters
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -467,14 +468,12 @@ def made_input(run: Evidence, name: str) -> MadeInput | None:
         found = bindings.assignments(run.sources, frame, wanted)
         if found:
             return MadeInput(wanted, found[0][0])
-        position = bindings.position_of_argument(run.sources, frame, wanted)
-        if position is None or number + 1 >= len(own):
+        function = bindings.function_at(run.sources, frame)
+        if function is None or wanted not in parameters(function) or number + 1 >= len(own):
             return None
         between = stack[own[number + 1] + 1 : index]
         if any(not f.function.endswith(_MODULE_CALLS) for f in between):
-            head = bindings.function_at(run.sources, frame)
-            at = Frame(frame.file, head.lineno, function=frame.function) if head is not None else None
-            return MadeInput(wanted, at, given=True) if at is not None else None
+            return MadeInput(wanted, Frame(frame.file, function.lineno, function=frame.function), given=True)
         given = bindings.names_in(bindings.given_as(run.sources, frame, stack[own[number + 1]], wanted))
         wanted = next(iter(given), "")
     return None

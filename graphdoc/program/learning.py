@@ -16,11 +16,11 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.origins import behind, uncopied
 from graphdoc.program.spans import conditions_on, innermost_user
+from graphdoc.program.tracker import behind, run_over, uncopied
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
-from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked
+from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -498,43 +498,7 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
     """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
-    return any(map(_lists_parameters, _run_over(sources, file, owner)))
-
-
-def meant_by(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
-    """The last words of what this name may stand for: itself, what the calls of its function give it, the elements of
-    what a loop runs over; ``self`` for each module inside of one."""
-    found, at = {paths.last_word(paths.without_subscripts(owner))}, bindings.frame_of(sources, file, owner)
-    function = bindings.function_at(sources, at)
-    if isinstance(owner, ast.Name) and function is not None and owner.id in parameters(function):
-        calls = bindings.calls_named(sources, function.name)
-        found |= {paths.last_word(bindings.given_as(sources, at, call, owner.id)) for call in calls}
-    for over in _run_over(sources, file, owner):
-        found |= {paths.last_word(e) for e in paths.elements(over)}
-        found |= {"self"} if is_method_call(over, *_OF_MODULES) else set()
-    return found - {""}
-
-
-_OF_MODULES = ("children", "modules", "named_children", "named_modules")
-
-
-def _run_over(sources: SourceTexts, file: str, owner: ast.expr) -> list[ast.expr]:
-    """What the loop, comprehension or filter runs over of which this is the variable, and what that was bound to."""
-    for around in Source(file, sources[file]).node_ancestors(owner):
-        match around:
-            case ast.For():
-                run = [(around.target, around.iter)]
-            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
-                run = [(g.target, g.iter) for g in around.generators]
-            case ast.Call(func=ast.Name(id="filter"), args=[ast.Lambda(args=ast.arguments(args=[taken])), iterated]):
-                run = [(ast.Name(taken.arg), iterated)]
-            case _:
-                continue
-        for target, iterated in run:
-            if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
-                at = bindings.frame_of(sources, file, owner)
-                return [iterated, *(b.value for b in behind(sources, [at], iterated))]
-    return []
+    return any(map(_lists_parameters, run_over(sources, file, owner)))
 
 
 def _lists_parameters(node: ast.expr) -> bool:

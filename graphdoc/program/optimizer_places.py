@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree, tree_at, trees
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
-from graphdoc.program.origins import may_mean
+from graphdoc.program.tracker import may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (

@@ -13,7 +13,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function, Loop, each
 from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, plain_names, targets_of
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.scopes import given_by, own_nodes, parameters
 
 _One = TypeVar("_One", bound=ast.AST)
 _MOST = 12
@@ -208,8 +208,7 @@ def _given(function: ast.FunctionDef, call: ast.Call) -> _Given | None:
     unknown = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     if unknown or args.kwonlyargs or (len(call.args) > len(names) and not args.vararg):
         return None
-    found = {n: [a] for n, a in zip(names, call.args, strict=False)}
-    found |= {k.arg: [k.value] for k in call.keywords if k.arg in names}
+    found = {n: [a] for n, a in given_by(function, call).items()}
     if args.vararg is not None:
         found[args.vararg.arg] = call.args[len(names) :]
     more = {args.kwarg.arg: [k for k in call.keywords if k.arg not in names]} if args.kwarg is not None else {}

@@ -38,7 +38,7 @@ from graphdoc.source.paths import (
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.scopes import parameters
+from graphdoc.source.scopes import given_by, parameters
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 """Methods that take something out of a list."""
@@ -372,20 +372,12 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     if found is None or mine is None:
         return None
     frame, statement, call, method, put = found
-    given_to = _given_to(call, method)
-    value = given_to.get(ast.unparse(mine[1]))
+    given = given_by(method, call)
+    value = given.get(ast.unparse(mine[1]))
     scope = scope_at(sources, frame)
     if value is None:
         return None
-    beside = [k for k in filled_beside(method, put) if k.text in given_to]
-    kept = [replace(k, text=ast.unparse(given_to[k.text]), line=frame.line) for k in beside]
+    beside = [k for k in filled_beside(method, put) if k.text in given]
+    kept = [replace(k, text=ast.unparse(given[k.text]), line=frame.line) for k in beside]
     recipe = computed_from(scope, statement, value, kept, entry, frame)
     return (recipe, frame) if recipe is not None else None
-
-
-def _given_to(call: ast.Call, method: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What a call of a method gives to each of its arguments."""
-    names = parameters(method)[1:]
-    if any(isinstance(a, ast.Starred) for a in call.args):
-        return {}
-    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}

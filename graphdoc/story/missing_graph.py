@@ -16,6 +16,7 @@ from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
+from graphdoc.program.tracker import words_for
 from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.source.paths import called, is_attribute, is_constant, is_read
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
@@ -262,7 +263,7 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     set_on = {id(n): n.value for _, n in flags if not is_read(n)}
     asked = [(file, n.value) for file, n in flags if is_read(n)]
     asked += [(file, n.args[0]) for file, n in bindings.everywhere(sources, ast.Call) if _asks_by_text(n)]
-    read = {name for file, owner in asked for name in learning.meant_by(sources, file, owner)}
+    read = {name for file, owner in asked for name in words_for(sources, file, owner)}
     found = [
         (file, n, set_on[id(n.targets[0])])
         for file, n in bindings.everywhere(sources, ast.Assign)

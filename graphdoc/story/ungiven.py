@@ -15,9 +15,9 @@ from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.origins import one_return
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
+from graphdoc.program.tracker import one_return
 from graphdoc.source.module import each, is_method_call, receiver_of
 from graphdoc.source.paths import last_word, only
 from graphdoc.source.scopes import fresh_name

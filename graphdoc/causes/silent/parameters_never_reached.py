@@ -15,9 +15,9 @@ from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choi
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made
-from graphdoc.program.origins import one_return
 from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
+from graphdoc.program.tracker import one_return
 from graphdoc.program.written_out import everywhere
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word, with_items

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from graphdoc.program import bindings
-from graphdoc.program.origins import may_mean
+from graphdoc.program.tracker import may_mean
 from graphdoc.source.module import each
 
 _KEPT = """\
