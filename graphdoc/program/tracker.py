@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import Function, is_method_call
+from graphdoc.source.module import Function, is_method_call, receiver_of
 from graphdoc.source.paths import (
     elements,
+    is_name,
     is_path,
     last_word,
     only,
     path_of,
     plain_names,
+    root_of,
     targets_of,
     without_subscripts,
 )
@@ -119,11 +121,33 @@ def _meant(sources: SourceTexts, one: Meant) -> list[Meant]:
     steps = _given(sources, Bound("", (one.at,), one.value)) if is_path(one.value) else []
     if not bindings.assignments(sources, one.at, path_of(one.value)):
         around, first = bindings.function_at(sources, one.at), bindings.function_at(sources, one.use)
-        return [Meant(s.stack[-1] if first is around else one.use, s.stack[-1], s.value) for s in steps]
+        found = [Meant(s.stack[-1] if first is around else one.use, s.stack[-1], s.value) for s in steps]
+        return found or _of_object(sources, one)
     loops = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
     others = (n for n in own_nodes(bindings.scope_at(sources, one.at)) if isinstance(n, loops))
     again = any(path_of(one.value) in map(path_of, targets_of(n)) for n in others)
-    return [Meant(one.use, s.stack[-1], s.value) for s in steps if is_path(s.value) and not again]
+    found = [Meant(one.use, s.stack[-1], s.value) for s in steps if is_path(s.value) and not again]
+    return found or _of_object(sources, one)
+
+
+def _of_object(sources: SourceTexts, one: Meant) -> list[Meant]:
+    """What ``self.optimizer`` of a method is where the method is called on ``agent``: ``agent.optimizer``."""
+    method, root = bindings.function_at(sources, one.at), root_of(one.value)
+    if method is None or method.name == "__init__" or not is_name(root, "self") or root is one.value:
+        return []
+    calls = [(at, bindings.call_at(sources, at)) for at in bindings.calls_named(sources, method.name)]
+    objects = [(at, receiver_of(c)) for at, c in calls if c is not None]
+    made = [(at, _put(one.value, o)) for at, o in objects if o is not None and is_path(o)]
+    return [Meant(one.use, at, value) for at, value in made] if len(made) == len(calls) else []
+
+
+def _put(path: ast.expr, root: ast.expr) -> ast.expr:
+    """A path that starts from another object."""
+    if isinstance(path, ast.Attribute):
+        return ast.copy_location(ast.Attribute(_put(path.value, root), path.attr, path.ctx), path)
+    if isinstance(path, ast.Subscript):
+        return ast.copy_location(ast.Subscript(_put(path.value, root), path.slice, path.ctx), path)
+    return root
 
 
 def words_for(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:

@@ -80,7 +80,8 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     sign = replace(sign, stack=without_helpers(sources, sign.stack), other=without_helpers(sources, sign.other))
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
-    waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    own_one = optimizer_with(optimizers, sign.optimizer)
+    waiting = written_step(sources, optimizers, own_one, frame) if frame is not None and own_one is not None else None
     if waiting is None and "kept" in sign.facts:
         waiting = only(may_step(sources, optimizers, sign.optimizer))
     taken = _taken(program, sign, waiting) if waiting is not None else None
