@@ -165,22 +165,11 @@ def names_in(node: ast.AST | None) -> list[str]:
     todo: list[ast.AST] = [node] if node is not None else []
     while todo:
         n = todo.pop(0)
-        if isinstance(n, ast.Attribute) and dotted(n):
-            found.setdefault(dotted(n))
-        elif isinstance(n, ast.Name):
-            found.setdefault(n.id)
+        if isinstance(n, ast.expr) and (path := path_of(n)):
+            found.setdefault(path)
         else:
             todo = list(ast.iter_child_nodes(n)) + todo
     return list(found)
-
-
-def dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    current: ast.expr = node
-    while isinstance(current, ast.Attribute):
-        parts.append(current.attr)
-        current = current.value
-    return ".".join([current.id, *reversed(parts)]) if isinstance(current, ast.Name) else ""
 
 
 def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:

@@ -392,9 +392,9 @@ def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr
         keyed = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
         values = [node.value] if isinstance(node, ast.keyword) and node.arg == "params" else []
         for given in values + [value for key, value in keyed if is_constant(key, "params")]:
-            name = bindings.dotted(given)
+            name = path_of(given)
             for at, value in bindings.assignments(sources, bindings.frame_of(sources, file, given), name):
-                once = isinstance(value, ast.Call) and bindings.dotted(value.func) in ("filter", "map")
+                once = isinstance(value, ast.Call) and path_of(value.func) in ("filter", "map")
                 if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
                     yield name, bindings.frame_of(sources, at.file, value), value
 

@@ -30,6 +30,7 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     pairs,
+    path_of,
     plain_names,
     sole_target,
     targets_of,
@@ -117,7 +118,7 @@ def gradients_between(sources: SourceTexts, backward: Frame, clear: Frame) -> bo
     together = backward.function == clear.function and backward.line < clear.line
     calls = each(bindings.scope_at(sources, backward), ast.Call)
     between = (n for n in calls if not together or backward.line < n.lineno < clear.line)
-    names = (bindings.dotted(n.func).lower() for n in between)
+    names = (path_of(n.func).lower() for n in between)
     return any("grad" in name and not name.endswith(_SWITCHES) for name in names)
 
 
@@ -175,7 +176,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
     read = (n for n in gradients_in(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
-    behind = map(bindings.dotted, (n.value for n in read))
+    behind = map(path_of, (n.value for n in read))
     return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 
 
@@ -218,7 +219,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
     # Taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``.
-    plain = ((t, v) for t, v in given if bindings.dotted(detached(v) or v))
+    plain = ((t, v) for t, v in given if path_of(detached(v) or v))
     stores = [(t, v) for t, v in plain if name in map(_last_text, (t, without_subscripts(t)))]
     bound = [(use, bindings.text_of(t)) for t, v in given for use in uses if v is use]
     written = any(_writes(source, use) for use in uses)
@@ -252,7 +253,7 @@ def _reached(methods: dict[str, Any], first: str) -> set[Any]:
     while new:
         found |= new
         calls = (n for name in new for n in each(methods[name], ast.Call))
-        new = {called(n) for n in calls if bindings.dotted(n.func).count(".") == 1} & methods.keys() - found
+        new = {called(n) for n in calls if path_of(n.func).count(".") == 1} & methods.keys() - found
     return {methods[name] for name in found}
 
 

@@ -63,11 +63,11 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
         making = made(sources, optimizer)
         given = making.given if making is not None else None
         parts = paths.elements(given) or ([given] if given is not None else [])
-        yield from ((name, making.frame(sources), True) for e in parts if making and (name := bindings.dotted(e)))
+        yield from ((name, making.frame(sources), True) for e in parts if making and (name := paths.path_of(e)))
     for file in sources:
         read = (n for n in gradients_in(bindings.tree(sources, file)) if paths.is_read(n))
         yield from (
-            (name, bindings.frame_of(sources, file, n), False) for n in read if (name := bindings.dotted(n.value))
+            (name, bindings.frame_of(sources, file, n), False) for n in read if (name := paths.path_of(n.value))
         )
 
 
@@ -80,10 +80,10 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
         iterated = loops[-1].iter
         if isinstance(iterated, ast.List | ast.Tuple):
             yield from _elements(program, iterated, used)
-        elif bindings.dotted(iterated):
-            yield from _made(program, bindings.dotted(iterated), used)
+        elif paths.path_of(iterated):
+            yield from _made(program, paths.path_of(iterated), used)
         return
-    added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if bindings.dotted(n.target) == name)
+    added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if paths.path_of(n.target) == name)
     updated = {n.lineno for n in added}  # by ``w -= …``, which binds nothing new
     bound = [(f, v) for f, v in bindings.assignments(sources, used, name) if f.line not in updated]
     found = [(f, v) for f, v in bound if not {name, f"{name}.grad"} & {*bindings.names_in(v)}]
@@ -100,7 +100,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
     for element in value.elts:
-        name = bindings.dotted(element)
+        name = paths.path_of(element)
         if name:
             yield from _made(program, name, at)
         elif isinstance(element, ast.Call):

@@ -9,12 +9,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Cut, Frame, Node, SourceTexts
-from graphdoc.program.bindings import argument, call_at, dotted, frame_of, text_of, tree
+from graphdoc.program.bindings import argument, call_at, frame_of, text_of, tree
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
 from graphdoc.program.tracker import behind
 from graphdoc.source.module import Function, each, walked
-from graphdoc.source.paths import called, is_attribute, is_name, plain_names
+from graphdoc.source.paths import called, is_attribute, is_name, path_of, plain_names
 from graphdoc.source.scopes import imported, names_bound
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def checkpointed(sources: SourceTexts, call: Frame) -> str:
     if not any(f.start == call.start for f in checkpoint_calls(sources)):
         return ""
     given = argument(call_at(sources, call), 0, "function")
-    return dotted(given) if given is not None else ""
+    return path_of(given) if given is not None else ""
 
 
 _REFUSES = (
@@ -144,14 +144,14 @@ def module_called(sources: SourceTexts, frame: Frame) -> str:
     node = call.func if call is not None and frame.column > 0 else None
     while isinstance(node, ast.Attribute) and not _wrapped(sources, frame, node):
         node = node.value
-    return dotted(node) if node is not None and _wrapped(sources, frame, node) else ""
+    return path_of(node) if node is not None and _wrapped(sources, frame, node) else ""
 
 
 def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr) -> str:
     """The path of the wrapper whose module this expression is."""
     for value in (node, *(b.value for b in behind(sources, [frame], node))):
         if is_attribute(value, "module"):
-            return dotted(value.value)
+            return path_of(value.value)
         if called(value).startswith("unwrap") and isinstance(value, ast.Call) and len(value.args) == 1:
-            return dotted(value.args[0])
+            return path_of(value.args[0])
     return ""

@@ -79,7 +79,7 @@ def behind(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr | None)
 
 def uncopied(value: ast.expr) -> ast.expr:
     """What is copied: ``x`` of ``list(x)``; any other value as it is."""
-    while isinstance(value, ast.Call) and bindings.dotted(value.func) in _COPIES and len(value.args) == 1:
+    while isinstance(value, ast.Call) and path_of(value.func) in _COPIES and len(value.args) == 1:
         value = value.args[0]
     return value
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, edit_at, together
-from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
+from graphdoc.program.bindings import bound_late, names_it, scope_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
     Entry,
@@ -34,6 +34,7 @@ from graphdoc.source.paths import (
     is_read,
     last_word,
     pairs,
+    path_of,
     plain_names,
     targets_of,
     without_subscripts,
@@ -92,7 +93,7 @@ def _lists_read(scope: ast.AST) -> Iterator[str]:
     called = {id(n.value) for n in each(scope, ast.Attribute)}
     for n in walked(scope):
         if isinstance(n, ast.Name | ast.Attribute) and is_read(n) and id(n) not in called:
-            path = dotted(n)
+            path = path_of(n)
             if path:
                 yield path
 
@@ -308,7 +309,7 @@ def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     call = bare_call(statement)
     if not is_method_call(call, "append"):
         return None
-    path = dotted(call.func.value)
+    path = path_of(call.func.value)
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None
 
 

@@ -16,7 +16,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import where
 from graphdoc.source.module import each
-from graphdoc.source.paths import is_attribute, last_word
+from graphdoc.source.paths import is_attribute, last_word, path_of
 from graphdoc.source.scopes import own_nodes
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing
@@ -153,4 +153,4 @@ def _generators(scope: ast.AST) -> list[ast.Call]:
             bound.setdefault(node.targets[0].id, []).append(node.value)
     twice = [values[0] for name, values in bound.items() if len(values) == 1 and loops.count(name) > 1]
     calls = [value for value in twice if isinstance(value, ast.Call)]
-    return [c for c in calls if bindings.dotted(c.func).rpartition(".")[2] in ITERATORS]
+    return [c for c in calls if path_of(c.func).rpartition(".")[2] in ITERATORS]

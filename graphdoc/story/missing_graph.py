@@ -18,7 +18,7 @@ from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.tracker import words_for
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.source.paths import called, is_attribute, is_constant, is_read
+from graphdoc.source.paths import called, is_attribute, is_constant, is_read, path_of
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -183,7 +183,7 @@ def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
 def of_cut(sources: SourceTexts, cut: Cut) -> str:
     """What ends the graph, as the program calls it: `math.exp()` where that asks a tensor for its number."""
     call = bindings.call_at(sources, innermost(cut.stack)) if cut.reason == "conversion" else None
-    name = bindings.dotted(call.func) if call is not None else ""
+    name = path_of(call.func) if call is not None else ""
     own = cut.op.strip("_").rpartition(".")[2]
     return as_called(name if name and own not in bindings.text_of(call) else cut.op)
 
