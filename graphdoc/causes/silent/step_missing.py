@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
@@ -15,7 +14,6 @@ from graphdoc.program.optimizer_places import handed, may_step, spelled, written
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
 from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
-from graphdoc.program.written_out import without_helpers
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_constant, is_read, only
@@ -77,7 +75,6 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, sign: Sign) -> Finding | None:
     sources, optimizers = program.sources, program.optimizers
-    sign = replace(sign, stack=without_helpers(sources, sign.stack), other=without_helpers(sources, sign.other))
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
     own_one = optimizer_with(optimizers, sign.optimizer)
