@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import Function, is_method_call, receiver_of
+from graphdoc.source.module import Function, each, is_method_call, receiver_of
 from graphdoc.source.paths import (
     elements,
     is_name,
     is_path,
+    is_read,
     last_word,
     only,
     path_of,
@@ -85,12 +86,14 @@ def uncopied(value: ast.expr) -> ast.expr:
 
 
 def as_given(sources: SourceTexts, stack: Sequence[Frame], value: ast.expr) -> tuple[ast.expr, tuple[Frame, ...]]:
-    """What an argument of the running function is in the caller that gives it, and that one's stack; any other value as
-    it is."""
+    """What an argument of the running function is in the caller that gives it, and that one's stack, also behind a name
+    that is read this once; any other value as it is."""
     here = tuple(f for f in stack if f.user)
-    while isinstance(value, ast.Name) and here and not bindings.assignments(sources, here[-1], value.id):
-        step = only(_given(sources, Bound("", here, value)))
-        if step is None:
+    while isinstance(value, ast.Name) and here:
+        step, scope = only(_given(sources, Bound("", here, value))), bindings.scope_at(sources, here[-1])
+        bound = bindings.assignments(sources, here[-1], value.id)
+        reads = sum(n.id == value.id and is_read(n) for n in each(scope, ast.Name))
+        if step is None or (bound and not (reads == 1 and is_path(step.value))):
             break
         value, here = step.value, step.stack
     return value, here
