@@ -23,6 +23,7 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     only,
+    parts_of,
     plain_names,
     targets_of,
 )
@@ -426,4 +427,4 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
 
 
 def _names(node: ast.expr | None) -> set[str]:
-    return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}
+    return {part for n in bindings.names_in(node) for part in parts_of(n)} - {"self"}

@@ -14,6 +14,7 @@ from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.tracker import all_meant
 from graphdoc.program.written_out import in_line, in_one_piece, written_out
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, parsed, walked
@@ -97,16 +98,10 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
 
 
 def gradient_is_read(sources: Mapping[str, str], name: str) -> bool:
-    """Whether the program reads the gradient of ``name``, or of what a loop gives one name after the other."""
-    for tree in map(parsed, sources.values()):
-        loops = [(n.target, n.iter) for n in each(tree, ast.For, ast.comprehension)]
-        for node in gradients_in(tree):
-            held = without_subscripts(node.value)
-            over = [iterated(*loop, held.id) for loop in loops] if isinstance(held, ast.Name) else []
-            every = [held, *(e for one in over if one is not None for e in each(one, ast.Name, ast.Attribute))]
-            if is_read(node) and any(bindings.text_of(e) == name for e in every):
-                return True
-    return False
+    """Whether the program reads the gradient of ``name``, or of what may stand for it or its entries."""
+    owners = [(file, n.value) for file in sources for n in gradients_in(bindings.tree(sources, file)) if is_read(n)]
+    meant = (m for file, owner in owners for m in all_meant(sources, file, owner))
+    return any(name in bindings.names_in(m) for m in meant)
 
 
 _SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "retain_grad")
@@ -147,7 +142,8 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     """
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
-    own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    whole = [(f, written_out(sources, f, v)) for f, v in found.values()]
+    own = [(f, v) for f, v in whole if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
     return [(f, v) for f, v in own if not isinstance(statement_at(sources, f), ast.AugAssign)]
 
 

@@ -340,11 +340,11 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
 
 def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
-    owners = {part for name in names for part in name.split(".")[:-1]}
+    owners = {part for name in names for part in paths.parts_of(name)[:-1]}
     setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, Function) and _flag_of(n)}
     for file, node in bindings.everywhere(sources, ast.stmt):
         what, opposite = _undone(node, setters)
-        if owners & {part for name in what for part in name.split(".")} - {"self"}:
+        if owners & {part for name in what for part in paths.parts_of(name)} - {"self"}:
             yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 

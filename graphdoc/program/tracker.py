@@ -153,14 +153,18 @@ def _put(path: ast.expr, root: ast.expr) -> ast.expr:
     return root
 
 
-def words_for(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
-    """The last words of what this name may stand for: itself, what the calls of its function give it, the elements of
-    what a loop runs over; ``self`` for each module inside of one."""
-    at = bindings.frame_of(sources, file, owner)
-    meant = [owner, *(m.value for m in may_mean(sources, at, owner))]
+def all_meant(sources: SourceTexts, file: str, owner: ast.expr) -> list[ast.expr]:
+    """What an expression may stand for: itself, what the calls of its function give it, what a loop runs over, and the
+    elements of that where they are written out."""
     over = run_over(sources, file, owner)
-    meant += [e for values in over for e in elements(values)]
-    inside = {"self"} if any(is_method_call(values, *_OF_MODULES) for values in over) else set()
+    meant = may_mean(sources, bindings.frame_of(sources, file, owner), owner)
+    return [owner, *(m.value for m in meant), *over, *(e for values in over for e in elements(values))]
+
+
+def words_for(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
+    """The last words of all that; ``self`` for each module inside of one."""
+    meant = all_meant(sources, file, owner)
+    inside = {"self"} if any(is_method_call(m, *_OF_MODULES) for m in meant) else set()
     return {last_word(without_subscripts(m)) for m in meant} - {""} | inside
 
 
