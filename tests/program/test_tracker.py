@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from graphdoc.program import bindings
+from graphdoc.program.gradient_reads import gradient_is_read
 from graphdoc.program.tracker import may_mean
 from graphdoc.source.module import each
 
@@ -18,6 +19,7 @@ class Holder:
     def go(self):
         self.o.step()
 """
+_OWN = "class Holder:\n    def go(self):\n        self.o.step()\n"
 _STEP = "def advance(of):\n    of.step()\n\n\n"
 
 
@@ -31,6 +33,8 @@ _STEP = "def advance(of):\n    of.step()\n\n\n"
         (f"{_STEP}advance(one)\nadvance(two)", {("one", 5), ("two", 6)}),
         (f"{_STEP}advance(one)\nadvance(*two)", {("of", 2)}),
         (f"{_KEPT}\n\nHolder(opt)", {("opt", 6)}),
+        (f"{_OWN}\n\none.go()\ntwo.go()", {("one.o", 3), ("two.o", 3)}),
+        (f"{_OWN}\n\nmake().go()", {("self.o", 3)}),
     ],
 )
 def test_what_is_stepped(program: str, meant: set[tuple[str, int]]) -> None:
@@ -41,3 +45,17 @@ def test_what_is_stepped(program: str, meant: set[tuple[str, int]]) -> None:
     assert isinstance(call.func, ast.Attribute)
     found = may_mean(sources, bindings.frame_of(sources, "train.py", call), call.func.value)
     assert {(bindings.text_of(m.value), m.use.line) for m in found} == meant
+
+
+@pytest.mark.parametrize(
+    ("program", "read"),
+    [
+        ("rate = held['weight'].grad", True),
+        ("def look(at):\n    print(at.grad)\n\n\nlook(held['weight'])", True),
+        ("for one in (held['weight'], other):\n    print(one.grad)", True),
+        ("rate = held['other'].grad", False),
+        ("held['weight'].grad = None", False),
+    ],
+)
+def test_whose_gradient_is_read(program: str, read: bool) -> None:
+    assert gradient_is_read({"train.py": program}, "held['weight']") is read
