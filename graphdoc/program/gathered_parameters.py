@@ -340,7 +340,9 @@ def one_shot(
     whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
     # What lies around it has parameters, by the name that it has here, and none in it.
     whole = whole and not _learning(parameters, module.rpartition(".")[0])
-    if not module or not (whole or any(_kept(value, own) for m in known for own in _learning(parameters, m))):
+    # The module does not list what lies in a plain container in it: ``layers[0].weight``.
+    listed = (own for m in known for own in _learning(parameters, m) if "[" not in own)
+    if not module or not (whole or any(_kept(value, own) for own in listed)):
         return None
     part = isinstance(value, ast.GeneratorExp) and not all(asks_for_gradient(c) for c in value.generators[0].ifs)
     statement = found[-1].stack[-1]

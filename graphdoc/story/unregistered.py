@@ -16,6 +16,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of
@@ -299,9 +300,10 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         frame: the call that was given nothing.
         given: its argument, ``net.parameters()``.
     """
-    owner, _, method = path_of(given.func).rpartition(".") if isinstance(given, ast.Call) else ("", "", "")
-    bound = bindings.assignments(sources, frame, owner) if method == "parameters" else []
-    made_by = path_of(bound[0][1].func) if len(bound) == 1 and isinstance(bound[0][1], ast.Call) else ""
+    given = next((b.value for b in behind(sources, [frame], given)), given)
+    owner = path_of(given.func.value) if is_method_call(given, "parameters") else ""
+    made = next(reversed(behind(sources, [frame], parse_expression(owner))), None)
+    made_by = path_of(made.value.func) if made is not None and isinstance(made.value, ast.Call) else ""
     found = [
         (attribute, bindings.frame_of(sources, file, node.value), isinstance(node.value, ast.Dict | ast.DictComp))
         for file in sources

@@ -6,7 +6,9 @@ import ast
 
 import pytest
 
+from graphdoc.evidence import Frame, Parameter
 from graphdoc.program import bindings
+from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.gradient_reads import gradient_is_read
 from graphdoc.program.tracker import may_mean
 from graphdoc.source.module import each
@@ -59,3 +61,11 @@ def test_what_is_stepped(program: str, meant: set[tuple[str, int]]) -> None:
 )
 def test_whose_gradient_is_read(program: str, read: bool) -> None:
     assert gradient_is_read({"train.py": program}, "held['weight']") is read
+
+
+@pytest.mark.parametrize(("name", "told"), [("net.layers.0.weight", True), ("net.layers[0].weight", False)])
+def test_an_iterator_over_what_lies_in_a_plain_list_was_empty_from_the_start(name: str, told: bool) -> None:
+    sources = {"train.py": "weights = net.parameters()\nopt = SGD(weights)\n"}
+    call = bindings.call_at(sources, Frame("train.py", 2))
+    assert call is not None
+    assert (one_shot(sources, [Parameter(name)], [Frame("train.py", 2)], call.args[0]) is not None) is told
