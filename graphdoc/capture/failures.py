@@ -306,17 +306,24 @@ def behind_results(seen: Autopsy, frame: FrameType) -> dict[str, list[str]]:
 def _within(seen: Autopsy, frame: FrameType) -> Iterator[tuple[str, Any]]:
     """The tensors that a frame reaches, by how it reaches them; ``fast[key]`` too, where the key has a name.
 
-    Its own names are told whatever else holds them: of each tensor the search keeps a few ways alone.
+    Its own names are told whatever else holds them: of each tensor the search keeps a few ways alone. So are those of
+    its module that it reads.
     """
     here, tensor = (function_of(frame.f_code), frame.f_code.co_filename), seen.torch.Tensor
-    own = dict(frame.f_locals)
+    named = set(frame.f_code.co_names) - frame.f_locals.keys()
+    own = {name: value for name, value in frame.f_globals.items() if name in named} | frame.f_locals
     yield from ((local, value) for local, value in own.items() if isinstance(value, tensor))
     keys = {local: value for local, value in own.items() if type(value) in (str, int)}
     for local, value in own.items():
         if type(value) is dict:
             yield from ((f"{local}[{k}]", value[v]) for k, v in keys.items() if isinstance(value.get(v), tensor))
     ways = ((ident, w) for ident, ways in seen.census.tensor_paths.items() for w in ways)
-    there = ((path_text(path), ident) for ident, (root, path) in ways if (root.function, root.file) == here)
+    there = (
+        (path_text(path), ident)
+        for ident, (root, path) in ways
+        if (root.function, root.file) == here
+        or ((root.function, root.file) == ("<module>", here[1]) and path[0].key in named)
+    )
     yield from ((path, seen.census.tensors[ident]) for path, ident in there)
 
 

@@ -25,7 +25,7 @@ from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, is_method_call, values_of, walked
 from graphdoc.source.paths import is_attribute, is_name, is_read, key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
-from graphdoc.source.scopes import bound_names, own_nodes
+from graphdoc.source.scopes import bound_names, given_by, own_nodes
 
 
 @kind("write_backward", statement)
@@ -323,7 +323,7 @@ def _in_order(node: ast.Call, start: ast.FunctionDef | None) -> list[ast.expr | 
         raise CannotFix("the arguments of a call cannot be put in order")
     fallbacks = zip(wanted[len(wanted) - len(defaults) :], defaults, strict=True)
     given: dict[str, ast.expr | str] = {n: key(d) for n, d in fallbacks if isinstance(d, ast.Constant)}
-    given |= dict(zip(wanted, node.args, strict=False)) | {k.arg: k.value for k in node.keywords if k.arg}
+    given |= given_by(start, node) if start is not None else {}
     missing = next((name for name in wanted if name not in given), None)
     if missing is not None:
         raise CannotFix(f"a call leaves out {missing}")

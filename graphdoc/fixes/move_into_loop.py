@@ -20,10 +20,10 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
+from graphdoc.source.module import Function, Loop, Source, each, walked
 from graphdoc.source.paths import is_attribute, is_name, is_path, is_read, key, names_read, plain_names, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import bound_names, fresh_name, parameters, scope_of
+from graphdoc.source.scopes import bound_names, fresh_name, given_by, parameters, scope_of
 
 
 @kind("move_into_loop")
@@ -330,12 +330,9 @@ def _only_call(source: Source, function: Function) -> ast.Call:
 
 def _given(function: Function, call: ast.Call) -> dict[str, ast.expr]:
     """The caller's expressions for the function's parameters."""
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    if is_method_call(call) and names and names[0] in ("self", "cls"):
-        names = names[1:]
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         raise CannotFix("what the function is given is not written out")
-    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
+    return given_by(function, call)
 
 
 def _outermost(source: Source, node: ast.AST) -> ast.stmt | None:

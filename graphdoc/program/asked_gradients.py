@@ -12,9 +12,10 @@ from graphdoc.program.calls_in_order import DIFFERENTIATING
 from graphdoc.program.custom_functions import asked_names
 from graphdoc.program.gradient_reads import gradients_within
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of, user_line
+from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of
+from graphdoc.program.written_out import place_of
 from graphdoc.source.module import given_to
-from graphdoc.source.paths import plain_names
+from graphdoc.source.paths import parts_of, plain_names
 
 # Why the gradient of a parameter is None where the program reads it: by the calls that could have filled it.
 
@@ -176,11 +177,11 @@ def step_between(program: Program) -> Event | None:
     failing, before = program.failing, program.before_failure
     last = next((e for e in reversed(before) if e.kind == "step"), None)
     fed = next((e for e in reversed(before) if last and e.kind in DIFFERENTIATING and e.index < last.index), None)
-    step, source = user_line(last), user_line(fed)
+    step, source = (place_of(program.sources, e.stack) if e is not None else None for e in (last, fed))
     if failing is None or fed is None or step is None or source is None or source.function != step.function:
         return None
     # The backward that fed the step can have come to what the gradient is asked for; perhaps no one knows.
-    reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
+    reached = {part for name in program.journal.reaches(fed) for part in parts_of(name)}
     if reached and not reached & asked_names(program.sources, innermost(failing.stack)) - {"parameters"}:
         return None
     mine = (f for f in failing.stack if f.user and f.in_function_of(step))

@@ -13,7 +13,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, given_to, keyword, parsed, walked
 from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, path_of, plain_names, targets_of
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.scopes import given_by, own_nodes, parameters
 
 _One = TypeVar("_One", bound=ast.AST)
 _Two = TypeVar("_Two", bound=ast.AST)
@@ -85,6 +85,11 @@ def _functions_around(root: ast.AST, line: int) -> list[Function]:
 def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
     """The innermost ``def`` that contains the line, or the module."""
     return function_around(root, line) or root
+
+
+def source_of(sources: SourceTexts, file: str) -> Source:
+    """A file of the run."""
+    return Source(file, sources.get(file, ""))
 
 
 def source_at(sources: SourceTexts, frame: Frame | None) -> Source:
@@ -160,22 +165,11 @@ def names_in(node: ast.AST | None) -> list[str]:
     todo: list[ast.AST] = [node] if node is not None else []
     while todo:
         n = todo.pop(0)
-        if isinstance(n, ast.Attribute) and dotted(n):
-            found.setdefault(dotted(n))
-        elif isinstance(n, ast.Name):
-            found.setdefault(n.id)
+        if isinstance(n, ast.expr) and (path := path_of(n)):
+            found.setdefault(path)
         else:
             todo = list(ast.iter_child_nodes(n)) + todo
     return list(found)
-
-
-def dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    current: ast.expr = node
-    while isinstance(current, ast.Attribute):
-        parts.append(current.attr)
-        current = current.value
-    return ".".join([current.id, *reversed(parts)]) if isinstance(current, ast.Name) else ""
 
 
 def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
@@ -256,18 +250,10 @@ def contexts_around(sources: SourceTexts, stack: Iterable[Frame], *names: str) -
     return [at for found in around for at in sorted(found, key=lambda at: -at.line)]
 
 
-def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
-    """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
-    function = function_at(sources, frame)
-    taken = [x.arg for x in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
-    taken = taken[taken[:1] in (["self"], ["cls"]) :]
-    return taken.index(name) if name in taken else None
-
-
 def given_as(sources: SourceTexts, frame: Frame, caller: Frame, name: str) -> ast.expr | None:
     """What the call at ``caller`` gives to the function around ``frame`` as its argument ``name``."""
-    position = position_of_argument(sources, frame, name)
-    return argument(call_at(sources, caller), position, name) if position is not None else None
+    function, call = function_at(sources, frame), call_at(sources, caller)
+    return given_by(function, call).get(name) if function is not None and call is not None else None
 
 
 def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:

@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
-from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
+from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
@@ -23,10 +23,11 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     only,
+    parts_of,
     plain_names,
     targets_of,
 )
-from graphdoc.source.scopes import imported, own_nodes
+from graphdoc.source.scopes import given_by, imported, own_nodes, parameters
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -418,13 +419,12 @@ def read_besides(run: Evidence) -> bool:
 def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
     function, argument, place = idle
-    position = bindings.position_of_argument(sources, place, argument)
-    calls = each(bindings.tree(sources, place.file), ast.Call)
-    calls = (c for c in calls if function in (called(c), "forward"))
-    taken = slice(position, None if position is None else position + 1)
-    given = (a for c in calls for a in (keyword(c, argument), *c.args[taken]))
-    return any(wanted & _names(a) for a in given)
+    around = bindings.function_at(sources, place)
+    calls = [c for c in each(bindings.tree(sources, place.file), ast.Call) if function in (called(c), "forward")]
+    if around is None or argument not in parameters(around):  # of a lambda
+        return any(wanted & _names(a) for c in calls for a in c.args)
+    return any(wanted & _names(given_by(around, c).get(argument)) for c in calls)
 
 
 def _names(node: ast.expr | None) -> set[str]:
-    return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}
+    return {part for n in bindings.names_in(node) for part in parts_of(n)} - {"self"}

@@ -36,6 +36,7 @@ from graphdoc.source.paths import (
     last_word,
     only,
     pairs,
+    path_of,
     sole_target,
     spelled,
 )
@@ -58,7 +59,7 @@ _NO_TENSOR = (
 def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
     call = bare_call(bindings.statement_at(program.sources, at))
-    path = spelled(bindings.dotted(call.func.value)) if is_method_call(call) else ""
+    path = spelled(path_of(call.func.value)) if is_method_call(call) else ""
     name = getattr(bindings.scope_at(program.sources, at), "name", "<module>")
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
     seen = [h.structure for h in here if path and spelled(h.base) == path]

@@ -10,8 +10,8 @@ from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
-from graphdoc.program.origins import behind
 from graphdoc.program.spans import user_line
+from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import everywhere
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Function, each, given_to, has, is_method_call, keyword, receiver_of, walked
@@ -31,6 +31,7 @@ from graphdoc.source.paths import (
     plain_names,
     without_subscripts,
 )
+from graphdoc.source.scopes import parameters
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -339,7 +340,9 @@ def one_shot(
     whole = not known and all(map(asks_for_gradient, tests)) and all(p.buffer or p.requires_grad for p in parameters)
     # What lies around it has parameters, by the name that it has here, and none in it.
     whole = whole and not _learning(parameters, module.rpartition(".")[0])
-    if not module or not (whole or any(_kept(value, own) for m in known for own in _learning(parameters, m))):
+    # The module does not list what lies in a plain container in it: ``layers[0].weight``.
+    listed = (own for m in known for own in _learning(parameters, m) if "[" not in own)
+    if not module or not (whole or any(_kept(value, own) for own in listed)):
         return None
     part = isinstance(value, ast.GeneratorExp) and not all(asks_for_gradient(c) for c in value.generators[0].ifs)
     statement = found[-1].stack[-1]
@@ -391,9 +394,9 @@ def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr
         keyed = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
         values = [node.value] if isinstance(node, ast.keyword) and node.arg == "params" else []
         for given in values + [value for key, value in keyed if is_constant(key, "params")]:
-            name = bindings.dotted(given)
+            name = path_of(given)
             for at, value in bindings.assignments(sources, bindings.frame_of(sources, file, given), name):
-                once = isinstance(value, ast.Call) and bindings.dotted(value.func) in ("filter", "map")
+                once = isinstance(value, ast.Call) and path_of(value.func) in ("filter", "map")
                 if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
                     yield name, bindings.frame_of(sources, at.file, value), value
 
@@ -467,14 +470,12 @@ def made_input(run: Evidence, name: str) -> MadeInput | None:
         found = bindings.assignments(run.sources, frame, wanted)
         if found:
             return MadeInput(wanted, found[0][0])
-        position = bindings.position_of_argument(run.sources, frame, wanted)
-        if position is None or number + 1 >= len(own):
+        function = bindings.function_at(run.sources, frame)
+        if function is None or wanted not in parameters(function) or number + 1 >= len(own):
             return None
         between = stack[own[number + 1] + 1 : index]
         if any(not f.function.endswith(_MODULE_CALLS) for f in between):
-            head = bindings.function_at(run.sources, frame)
-            at = Frame(frame.file, head.lineno, function=frame.function) if head is not None else None
-            return MadeInput(wanted, at, given=True) if at is not None else None
+            return MadeInput(wanted, Frame(frame.file, function.lineno, function=frame.function), given=True)
         given = bindings.names_in(bindings.given_as(run.sources, frame, stack[own[number + 1]], wanted))
         wanted = next(iter(given), "")
     return None

@@ -14,6 +14,7 @@ from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.tracker import all_meant
 from graphdoc.program.written_out import in_line, in_one_piece, written_out
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, parsed, walked
@@ -30,6 +31,7 @@ from graphdoc.source.paths import (
     is_set,
     last_word,
     pairs,
+    path_of,
     plain_names,
     sole_target,
     targets_of,
@@ -96,16 +98,10 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
 
 
 def gradient_is_read(sources: Mapping[str, str], name: str) -> bool:
-    """Whether the program reads the gradient of ``name``, or of what a loop gives one name after the other."""
-    for tree in map(parsed, sources.values()):
-        loops = [(n.target, n.iter) for n in each(tree, ast.For, ast.comprehension)]
-        for node in gradients_in(tree):
-            held = without_subscripts(node.value)
-            over = [iterated(*loop, held.id) for loop in loops] if isinstance(held, ast.Name) else []
-            every = [held, *(e for one in over if one is not None for e in each(one, ast.Name, ast.Attribute))]
-            if is_read(node) and any(bindings.text_of(e) == name for e in every):
-                return True
-    return False
+    """Whether the program reads the gradient of ``name``, or of what may stand for it or its entries."""
+    owners = [(file, n.value) for file in sources for n in gradients_in(bindings.tree(sources, file)) if is_read(n)]
+    meant = (m for file, owner in owners for m in all_meant(sources, file, owner))
+    return any(name in bindings.names_in(m) for m in meant)
 
 
 _SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "retain_grad")
@@ -117,7 +113,7 @@ def gradients_between(sources: SourceTexts, backward: Frame, clear: Frame) -> bo
     together = backward.function == clear.function and backward.line < clear.line
     calls = each(bindings.scope_at(sources, backward), ast.Call)
     between = (n for n in calls if not together or backward.line < n.lineno < clear.line)
-    names = (bindings.dotted(n.func).lower() for n in between)
+    names = (path_of(n.func).lower() for n in between)
     return any("grad" in name and not name.endswith(_SWITCHES) for name in names)
 
 
@@ -146,7 +142,8 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     """
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
-    own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    whole = [(f, written_out(sources, f, v)) for f, v in found.values()]
+    own = [(f, v) for f, v in whole if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
     return [(f, v) for f, v in own if not isinstance(statement_at(sources, f), ast.AugAssign)]
 
 
@@ -175,7 +172,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
     last = {name.rpartition(".")[2] for name in trained}
     read = (n for n in gradients_in(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
-    behind = map(bindings.dotted, (n.value for n in read))
+    behind = map(path_of, (n.value for n in read))
     return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
 
 
@@ -218,7 +215,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
     # Taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``.
-    plain = ((t, v) for t, v in given if bindings.dotted(detached(v) or v))
+    plain = ((t, v) for t, v in given if path_of(detached(v) or v))
     stores = [(t, v) for t, v in plain if name in map(_last_text, (t, without_subscripts(t)))]
     bound = [(use, bindings.text_of(t)) for t, v in given for use in uses if v is use]
     written = any(_writes(source, use) for use in uses)
@@ -252,7 +249,7 @@ def _reached(methods: dict[str, Any], first: str) -> set[Any]:
     while new:
         found |= new
         calls = (n for name in new for n in each(methods[name], ast.Call))
-        new = {called(n) for n in calls if bindings.dotted(n.func).count(".") == 1} & methods.keys() - found
+        new = {called(n) for n in calls if path_of(n.func).count(".") == 1} & methods.keys() - found
     return {methods[name] for name in found}
 
 

@@ -16,11 +16,11 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.origins import behind, uncopied
 from graphdoc.program.spans import conditions_on, innermost_user
+from graphdoc.program.tracker import behind, run_over, uncopied
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
-from graphdoc.source.module import Function, Source, each, is_method_call, keyword, receiver_of, walked
+from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.scopes import own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -63,11 +63,11 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
         making = made(sources, optimizer)
         given = making.given if making is not None else None
         parts = paths.elements(given) or ([given] if given is not None else [])
-        yield from ((name, making.frame(sources), True) for e in parts if making and (name := bindings.dotted(e)))
+        yield from ((name, making.frame(sources), True) for e in parts if making and (name := paths.path_of(e)))
     for file in sources:
         read = (n for n in gradients_in(bindings.tree(sources, file)) if paths.is_read(n))
         yield from (
-            (name, bindings.frame_of(sources, file, n), False) for n in read if (name := bindings.dotted(n.value))
+            (name, bindings.frame_of(sources, file, n), False) for n in read if (name := paths.path_of(n.value))
         )
 
 
@@ -80,10 +80,10 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
         iterated = loops[-1].iter
         if isinstance(iterated, ast.List | ast.Tuple):
             yield from _elements(program, iterated, used)
-        elif bindings.dotted(iterated):
-            yield from _made(program, bindings.dotted(iterated), used)
+        elif paths.path_of(iterated):
+            yield from _made(program, paths.path_of(iterated), used)
         return
-    added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if bindings.dotted(n.target) == name)
+    added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if paths.path_of(n.target) == name)
     updated = {n.lineno for n in added}  # by ``w -= …``, which binds nothing new
     bound = [(f, v) for f, v in bindings.assignments(sources, used, name) if f.line not in updated]
     found = [(f, v) for f, v in bound if not {name, f"{name}.grad"} & {*bindings.names_in(v)}]
@@ -100,7 +100,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
     for element in value.elts:
-        name = bindings.dotted(element)
+        name = paths.path_of(element)
         if name:
             yield from _made(program, name, at)
         elif isinstance(element, ast.Call):
@@ -340,11 +340,11 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
 
 def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
-    owners = {part for name in names for part in name.split(".")[:-1]}
+    owners = {part for name in names for part in paths.parts_of(name)[:-1]}
     setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, Function) and _flag_of(n)}
     for file, node in bindings.everywhere(sources, ast.stmt):
         what, opposite = _undone(node, setters)
-        if owners & {part for name in what for part in name.split(".")} - {"self"}:
+        if owners & {part for name in what for part in paths.parts_of(name)} - {"self"}:
             yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 
@@ -498,43 +498,7 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 def runs_over_parameters(sources: SourceTexts, file: str, owner: ast.expr) -> bool:
     """Whether this is the variable of a loop, a comprehension or a filter over the parameters of a module."""
-    return any(map(_lists_parameters, _run_over(sources, file, owner)))
-
-
-def meant_by(sources: SourceTexts, file: str, owner: ast.expr) -> set[str]:
-    """The last words of what this name may stand for: itself, what the calls of its function give it, the elements of
-    what a loop runs over; ``self`` for each module inside of one."""
-    found, at = {paths.last_word(paths.without_subscripts(owner))}, bindings.frame_of(sources, file, owner)
-    function = bindings.function_at(sources, at)
-    if isinstance(owner, ast.Name) and function is not None and owner.id in parameters(function):
-        calls = bindings.calls_named(sources, function.name)
-        found |= {paths.last_word(bindings.given_as(sources, at, call, owner.id)) for call in calls}
-    for over in _run_over(sources, file, owner):
-        found |= {paths.last_word(e) for e in paths.elements(over)}
-        found |= {"self"} if is_method_call(over, *_OF_MODULES) else set()
-    return found - {""}
-
-
-_OF_MODULES = ("children", "modules", "named_children", "named_modules")
-
-
-def _run_over(sources: SourceTexts, file: str, owner: ast.expr) -> list[ast.expr]:
-    """What the loop, comprehension or filter runs over of which this is the variable, and what that was bound to."""
-    for around in Source(file, sources[file]).node_ancestors(owner):
-        match around:
-            case ast.For():
-                run = [(around.target, around.iter)]
-            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
-                run = [(g.target, g.iter) for g in around.generators]
-            case ast.Call(func=ast.Name(id="filter"), args=[ast.Lambda(args=ast.arguments(args=[taken])), iterated]):
-                run = [(ast.Name(taken.arg), iterated)]
-            case _:
-                continue
-        for target, iterated in run:
-            if isinstance(owner, ast.Name) and owner.id in paths.plain_names(target):
-                at = bindings.frame_of(sources, file, owner)
-                return [iterated, *(b.value for b in behind(sources, [at], iterated))]
-    return []
+    return any(map(_lists_parameters, run_over(sources, file, owner)))
 
 
 def _lists_parameters(node: ast.expr) -> bool:

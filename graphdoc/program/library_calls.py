@@ -9,11 +9,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Cut, Frame, Node, SourceTexts
-from graphdoc.program.bindings import argument, assignments, call_at, dotted, frame_of, text_of, tree
+from graphdoc.program.bindings import argument, call_at, frame_of, text_of, tree
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
+from graphdoc.program.tracker import behind
 from graphdoc.source.module import Function, each, walked
-from graphdoc.source.paths import called, is_attribute, is_name, plain_names
+from graphdoc.source.paths import called, is_attribute, is_name, path_of, plain_names
 from graphdoc.source.scopes import imported, names_bound
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def checkpointed(sources: SourceTexts, call: Frame) -> str:
     if not any(f.start == call.start for f in checkpoint_calls(sources)):
         return ""
     given = argument(call_at(sources, call), 0, "function")
-    return dotted(given) if given is not None else ""
+    return path_of(given) if given is not None else ""
 
 
 _REFUSES = (
@@ -126,9 +127,6 @@ def _is_checkpoints(frame: Frame) -> bool:
 
 # Which wrapper a call has gone past: ``model`` for ``model.module(x)``, read off the source.
 
-_DEPTH = 4
-"""Names that stand for one another."""
-
 
 def wrapper_past(sources: SourceTexts, frame: Frame) -> str:
     """What would have to be called instead; empty where the source does not show it, or a method is called.
@@ -137,23 +135,23 @@ def wrapper_past(sources: SourceTexts, frame: Frame) -> str:
         frame: the call, with its columns.
     """
     call = call_at(sources, frame)
-    return _wrapped(sources, frame, call.func, _DEPTH) if call is not None and frame.column > 0 else ""
+    return _wrapped(sources, frame, call.func) if call is not None and frame.column > 0 else ""
 
 
 def module_called(sources: SourceTexts, frame: Frame) -> str:
     """The wrapped module of which a method or a part is called: ``model.module`` of ``model.module.loss(x)``."""
     call = call_at(sources, frame)
     node = call.func if call is not None and frame.column > 0 else None
-    while isinstance(node, ast.Attribute) and not _wrapped(sources, frame, node, _DEPTH):
+    while isinstance(node, ast.Attribute) and not _wrapped(sources, frame, node):
         node = node.value
-    return dotted(node) if node is not None and _wrapped(sources, frame, node, _DEPTH) else ""
+    return path_of(node) if node is not None and _wrapped(sources, frame, node) else ""
 
 
-def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr, depth: int) -> str:
+def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr) -> str:
     """The path of the wrapper whose module this expression is."""
-    if is_attribute(node, "module"):
-        return dotted(node.value)
-    if isinstance(node, ast.Call):
-        return dotted(node.args[0]) if called(node).startswith("unwrap") and len(node.args) == 1 else ""
-    bound = assignments(sources, frame, node.id) if isinstance(node, ast.Name) and depth else []
-    return _wrapped(sources, *bound[0], depth - 1) if len(bound) == 1 else ""
+    for value in (node, *(b.value for b in behind(sources, [frame], node))):
+        if is_attribute(value, "module"):
+            return path_of(value.value)
+        if called(value).startswith("unwrap") and isinstance(value, ast.Call) and len(value.args) == 1:
+            return path_of(value.args[0])
+    return ""

@@ -8,7 +8,6 @@ from itertools import takewhile
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
     class_around,
-    dotted,
     everywhere,
     frame_of,
     methods_named,
@@ -173,7 +172,7 @@ def _lies_in(frame: Frame, node: ast.expr) -> bool:
 def _is_number(root: ast.Module, reader: ast.AST) -> bool:
     """Whether who reads a value takes its number alone."""
     if isinstance(reader, ast.Call):
-        return dotted(reader.func) in _READERS or is_method_call(in_line(root, reader), *_NUMBERS)
+        return path_of(reader.func) in _READERS or is_method_call(in_line(root, reader), *_NUMBERS)
     return isinstance(reader, ast.FormattedValue) or (isinstance(reader, ast.Attribute) and reader.attr in _NUMBERS)
 
 
@@ -198,9 +197,9 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
     """Attributes of ``self`` that a method of this name reads and assigns: (``self.cache``, the assignment)."""
     found: list[tuple[str, Frame]] = []
     for file, node in methods_named(sources, function, "self"):
-        read = {text_of(n) for n in each(node, ast.Attribute) if is_read(n) and dotted(n).startswith("self.")}
+        read = {text_of(n) for n in each(node, ast.Attribute) if is_read(n) and path_of(n).startswith("self.")}
         for statement in each(node, ast.Assign, ast.AugAssign):
-            own = [text_of(t) for t in targets_of(statement) if dotted(t).startswith("self.")]
+            own = [text_of(t) for t in targets_of(statement) if path_of(t).startswith("self.")]
             if own and (isinstance(statement, ast.AugAssign) or own[0] in read):
                 found.append((own[0], frame_of(sources, file, statement, _qualified(sources, file, node))))
     return found

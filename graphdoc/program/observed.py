@@ -17,6 +17,7 @@ from graphdoc.evidence import (
     Node,
     OlderEdge,
     Raised,
+    Sign,
     SourceTexts,
     Stale,
     Step,
@@ -35,7 +36,17 @@ from graphdoc.program.optimizer_places import Owners, by_own_names, idle_optimiz
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
-from graphdoc.program.spans import Reached, driver_of, in_function, innermost, innermost_user, node_loop_of, reached
+from graphdoc.program.spans import (
+    Reached,
+    driver_of,
+    frames,
+    in_function,
+    innermost,
+    innermost_user,
+    node_loop_of,
+    reached,
+)
+from graphdoc.program.written_out import without_helpers
 from graphdoc.source.module import each
 from graphdoc.source.paths import called, covers, is_read, last_word, only, pairs, same, without_subscripts
 
@@ -214,6 +225,16 @@ def _as_written(sources: SourceTexts, cut: Cut) -> Cut:
     return replace(cut, reason="conversion", op=call.func.attr, stack=stack)
 
 
+def _of_callers(sources: SourceTexts, sign: Sign) -> Sign:
+    """A sign of the calls that the program's own text makes, also where a function of its own only passes them on."""
+    stack, other = without_helpers(sources, sign.stack), without_helpers(sources, sign.other)
+    stacks = {name: frames(value) for name, value in sign.facts.items() if isinstance(value, list)}
+    shorter = {name: without_helpers(sources, s) for name, s in stacks.items()}
+    facts = {name: list(map(vars, shorter[name])) for name, s in stacks.items() if len(shorter[name]) < len(s)}
+    changed = facts or (stack, other) != (sign.stack, sign.other)
+    return replace(sign, stack=stack, other=other, facts={**sign.facts, **facts}) if changed else sign
+
+
 # The observed program: one object for a run, of which every question is asked and by which each is answered once.
 
 
@@ -226,7 +247,7 @@ class Program:
         """The nodes of the failing graph that matter."""
         self.cuts = [_as_written(self.sources, cut) for cut in evidence.cuts]
         """Where chains of gradients end."""
-        self.signs = evidence.signs
+        self.signs = [_of_callers(self.sources, sign) for sign in evidence.signs]
         """What was seen without an error."""
         self.parameters, self.packages = evidence.parameters, evidence.packages
         self.optimizers = by_own_names(evidence.sources, evidence.optimizers)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree, tree_at, trees
+from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
-from graphdoc.program.origins import may_mean
+from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
     blocks_of,
+    called,
     covers,
     is_attribute,
-    is_set,
+    is_name,
     last_word,
     only,
     parse_expression,
@@ -305,41 +304,33 @@ def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str
 def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
     """Ids of the optimizers that have not stepped, and that no ``step`` written in the program can mean.
 
-    Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``); of a method's
-    ``self.optimizer`` by what the method is called on; by a bare name where no other line binds that name than the one,
-    outside of functions and loops, that makes the optimizer. Nothing is known where ``step`` is called on another bare
-    name, or where the optimizers that did step are stepped by code that is not seen.
+    Nothing is known where ``step`` is called on what may be any, or where the optimizers that did step are stepped by
+    code that is not seen.
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
-    ends = {o.id: _end_of(o.name) for o in optimizers}
-    roots = trees(sources)
-    single = {(name,) for name in _made_once(roots)} & set(ends.values())
-    written: set[tuple[str, ...]] = set()
-    for method, path, _ in _stepped_paths(sources):
-        if method and path[:1] == ["self"] and len(path) == 2:
-            owners = _called_on(roots, method, frozenset())
-            if not owners or not owners <= {end[0] for end in ends.values() if end}:
-                return frozenset()  # it may be called on anything
-            written |= {(owner, path[1]) for owner in owners}
-        else:
-            written.add(_end(path))
-    if not stepped or any(len(end) < 2 and end not in single for end in written):
-        return frozenset()
-    if any(ends.get(o, ()) not in written for o in stepped):
-        return frozenset()
-    known = {end for end in ends.values() if len(end) == 2 or end in single}
-    return frozenset(o for o, end in ends.items() if o not in stepped and end in known - written)
+    written: set[int] = set()
+    for at, whole in _stepped(sources):
+        for meant in may_mean(sources, at, whole):
+            ids = _optimizers_of(sources, optimizers, meant)
+            if ids is None:
+                return frozenset()
+            written |= ids
+    known = stepped and stepped <= written
+    return frozenset(o.id for o in optimizers if known and o.id not in stepped | written)
 
 
-def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
-    """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
-    object. A bare name means it in the function of ``near`` alone."""
-    end, around = _end_of(name), bindings.function_at(sources, near)
-    for method, path, at in _stepped_paths(sources, as_written=True):
-        own = bool(method) and path[:1] == ["self"] and len(path) == 2
-        here = at.file == near.file and (len(end) > 1 or bindings.function_at(sources, at) is around)
-        if path and here and (_end(path) == end or (own and path[-1] == end[-1])):
+def written_step(sources: SourceTexts, optimizers: list[Optimizer], optimizer: Optimizer, near: Frame) -> Frame | None:
+    """A ``step`` in the file of ``near`` that is written on the name of this optimizer, or means it; a bare name that
+    is handed in is its own in the function of ``near`` alone."""
+    around, own = bindings.function_at(sources, near), _words(parse_expression(optimizer.name))
+    for at, whole in _stepped(sources):
+        named = _words(whole)
+        here = len(own) > 1 or bindings.function_at(sources, at) is around
+        if at.file == near.file and named and here and _end_alike(named, own):
             return at
+        for meant in may_mean(sources, at, whole):
+            if optimizer.id in (_optimizers_of(sources, optimizers, meant) or ()) and meant.use.file == near.file:
+                return meant.use
     return None
 
 
@@ -358,104 +349,55 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
 
 
 def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> list[Frame]:
-    """Where the program calls a ``step`` that may be this optimizer's: on what is none of the others, by name, nor a
-    scheduler of theirs."""
-    named = ((o, parse_expression(o.name)) for o in optimizers if o.id != ident)
-    others = {_end_of(o.name) for o, path in named if path is not None and path_of(path)}
-    found = [
-        at
-        for _, path, at in _stepped_paths(sources, given=False)
-        if not path or (_end(path) not in others and "sched" not in path[-1].lower())
-    ]
+    """Where the program calls a ``step`` that may be this optimizer's, and is no scheduler's of any."""
+    meant = [m for at, whole in _stepped(sources, given=False) for m in may_mean(sources, at, whole)]
+    known = (
+        (m.use, _optimizers_of(sources, optimizers, m)) for m in meant if "sched" not in last_word(m.value).lower()
+    )
+    found = [at for at, ids in known if ids is None or ident in ids]
     return [at for n, at in enumerate(found) if at not in found[:n]]
 
 
-def _made_once(roots: list[ast.Module]) -> set[str]:
-    """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
-    times: Counter[str] = Counter()
-    for n in (n for root in roots for n in walked(root) if not isinstance(n, ast.Name | ast.keyword) or is_set(n)):
-        named = (getattr(n, field, None) for field in ("id", "asname", "name", "arg"))
-        times[next(filter(None, named), "")] += 1
-    made = (s for root in roots for s in root.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
-    return {t.id for s in made for t in s.targets if isinstance(t, ast.Name) and times[t.id] == 1}
-
-
-def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) -> set[str]:
-    """The last names of everything that a method of this name is called on, seen from outside of the class; with an
-    empty one where it is not known.
-    """
-    found: set[str] = set()
-    for root in roots:
-        for inside, n in _within_methods(root):
-            if not isinstance(n, ast.Attribute) or n.attr != method:
-                continue
-            path = _names(n.value)
-            if path == ["self"] and inside and inside not in under_way:
-                found |= _called_on(roots, inside, under_way | {method}) or {""}
-            elif path != ["self"] or not inside:
-                found.add(_end(path)[-1] if path else "")
-    return found
-
-
-def _stepped_paths(
-    sources: SourceTexts, given: bool = True, as_written: bool = False
-) -> Iterator[tuple[str, list[str], Frame]]:
-    """What ``step`` is called on, and what it is given, behind names and arguments: each with the method around it and
-    the call that says so. With ``as_written`` first by the name that stands there.
-
-    Not where its result is unpacked, as an environment's is.
-    """
+def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, ast.expr]]:
+    """What ``step`` is called on, and what it is given, each with the call. Not where its result is unpacked, as an
+    environment's is."""
     for file in sources:
         root = tree(sources, file)
-        unpacked = {id(n.value) for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
-        calls = ((method, n) for method, n in _within_methods(root) if id(n) not in unpacked)
-        for method, n in ((method, n) for method, n in calls if is_method_call(n, "step")):
-            at = frame_of(sources, file, n)
-            for whole in (n.func.value, *(n.args if given else ())):
-                if as_written:
-                    yield method, _names(whole), at
-                for meant in may_mean(sources, at, whole):
-                    yield _method_at(sources, meant.at) if meant.at != at else method, _names(meant.value), meant.use
+        unpacked = {n.value for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
+        for n in each(root, ast.Call):
+            if is_method_call(n, "step") and n not in unpacked:
+                whole = [n.func.value, *(n.args if given else ())]
+                yield from ((frame_of(sources, file, n), one) for one in whole)
 
 
-def _method_at(sources: SourceTexts, at: Frame) -> str:
-    function = bindings.function_at(sources, at)
-    root = tree_at(sources, at)
-    return function.name if function is not None and bindings.class_around(root, at.line) is not None else ""
+def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:
+    """The ids of those that an expression may mean: what its binding has made, or what has such a name; None for what
+    may be any."""
+    words, bound = _words(meant.value), bindings.assignments(sources, meant.at, path_of(meant.value))
+    alike = {o.id for o in optimizers if words and _end_alike(words, _words(parse_expression(o.name)))}
+    made = {o.id for o in optimizers if any(f.on_lines_of(at) for f in o.stack for at, _ in bound)}
+    if made:
+        return made & alike or made
+    if bound and all(o.stack for o in optimizers) and all(called(v)[:1].isupper() for _, v in bound):
+        return set()  # another object, a scheduler perhaps
+    return alike if alike and (len(words) > 1 or is_attribute(meant.value, *words)) else None
 
 
-@lru_cache(maxsize=16)
-def _within_methods(root: ast.Module) -> list[tuple[str, ast.AST]]:
-    """Every node with the name of the method that it stands in, empty outside of classes."""
-    waiting: list[tuple[str, ast.AST]] = [("", root)]
-    found = []
-    while waiting:
-        found.append(waiting.pop())
-        method, node = found[-1]
-        for child in ast.iter_child_nodes(node):
-            its_own = isinstance(node, ast.ClassDef) and isinstance(child, Function)
-            waiting.append((getattr(child, "name", "") if its_own else method, child))
-    return found
+def _words(node: ast.expr | None) -> list[str]:
+    """``["agent", "actor", "optimizer"]``; of ``agents[0].optimizer`` and ``self.optimizer`` the other names alone.
+    Empty for another expression, and for an entry that may be any."""
+    parts = [node] if node is not None else []
+    while parts and isinstance(inner := parts[-1], ast.Attribute | ast.Subscript):
+        parts.append(inner.value)
+    entries = (n.slice for n in parts if isinstance(n, ast.Subscript))
+    known = parts and isinstance(parts[-1], ast.Name) and all(isinstance(e, ast.Constant) for e in entries)
+    return [w for n in reversed(parts) if (w := last_word(n)) and not is_name(n, "self")] if known else []
 
 
-def _names(node: ast.expr) -> list[str]:
-    """``["agent", "actor", "optimizer"]``; of ``agents[0].optimizer`` the names alone. Empty for another expression."""
-    out: list[str] = []
-    at: ast.expr = node
-    while isinstance(at, ast.Attribute | ast.Subscript):
-        out = [last_word(at), *out]
-        at = at.value
-    return [at.id, *filter(None, out)] if isinstance(at, ast.Name) else []
-
-
-def _end(path: list[str]) -> tuple[str, ...]:
-    return tuple(path[-2:])
-
-
-def _end_of(name: str) -> tuple[str, ...]:
-    """The same of an optimizer's name, as the run has found it."""
-    path = parse_expression(name)
-    return _end(_names(path)) if path is not None else ()
+def _end_alike(one: list[str], other: list[str]) -> bool:
+    """Whether two paths have the same last two words, or the same last one where one of them has no more."""
+    count = min(len(one), len(other), 2)
+    return count > 0 and one[-count:] == other[-count:]
 
 
 # Steps for several passes: a remainder decides on them, every fourth batch, or they stand behind the loop.

@@ -27,6 +27,7 @@ from graphdoc.source.paths import (
     is_name,
     key,
     last_word,
+    path_of,
     plain_names,
     sole_target,
     targets_of,
@@ -346,7 +347,7 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
 def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
     """What a loop around the place runs over to give a name its value; the name itself where none does."""
     loops = [n for n in each(bindings.tree(sources, frame.file), ast.For) if covers(n, frame.line)]
-    found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
+    found = [path_of(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
     return next((path for path in found if path), name)
 
 
@@ -364,8 +365,8 @@ def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
 def _read(value: ast.AST) -> list[str]:
     """The paths that a value is computed from; not those of which only numbers are taken."""
     if isinstance(value, ast.Name | ast.Attribute):
-        first, *rest = bindings.dotted(value).split(".")
-        return [bindings.dotted(value)] if first and first not in _LIBRARIES and not _WITHOUT_GRAPH & {*rest} else []
+        first, *rest = path_of(value).split(".")
+        return [path_of(value)] if first and first not in _LIBRARIES and not _WITHOUT_GRAPH & {*rest} else []
     parts: Iterable[ast.AST] = ast.iter_child_nodes(value)
     if isinstance(value, ast.Call):
         parts = [*given_to(value), *filter(None, [receiver_of(value)])] if called(value) not in TAKEN_OUT else ()
@@ -385,7 +386,7 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
 def _begins(value: ast.expr) -> bool:
     inner: ast.expr | None = value
     while isinstance(inner, ast.Call) and called(inner) in _PASSED_ON:
-        own = receiver_of(inner) if not bindings.dotted(inner.func).startswith(("torch.", "nn.")) else None
+        own = receiver_of(inner) if not path_of(inner.func).startswith(("torch.", "nn.")) else None
         inner = own or next(iter(inner.args), None)
     made = inner.args if isinstance(inner, ast.Call) and called(inner) in _BEGUN else None
     return made is not None and all(plain_names(a) <= _LIBRARIES for a in made)

@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import conditions_on, loops_around
 from graphdoc.source.module import has
-from graphdoc.source.paths import is_constant, only, targets_of
+from graphdoc.source.paths import is_constant, only, path_of, targets_of
 from graphdoc.source.scopes import bound_names, parameters
 
 MOST_LEVELS = 3
@@ -84,7 +84,7 @@ def _counts(sources: SourceTexts, test: Frame, step: Frame, condition: ast.expr,
 
 def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str, levels: int) -> bool:
     function, loops = bindings.function_at(sources, at), loops_around(sources, at)
-    if any(name in map(bindings.dotted, targets_of(loop)) for loop in loops[:1]):
+    if any(name in map(path_of, targets_of(loop)) for loop in loops[:1]):
         return True
     if function is not None and name in parameters(function):
         call = only(bindings.calls_named(sources, function.name)) if levels else None

@@ -21,6 +21,7 @@ from graphdoc.source.paths import (
     is_read,
     is_set,
     pairs,
+    path_of,
     without_subscripts,
 )
 from graphdoc.source.scopes import own_nodes
@@ -186,7 +187,7 @@ def _loses(node: ast.AST) -> bool:
         return not bindings.text_of(node.value).endswith(".grad")
     if not isinstance(node, ast.Call):
         return False
-    if bindings.dotted(node.func).endswith("autograd.grad"):
+    if path_of(node.func).endswith("autograd.grad"):
         return keyword(node, "create_graph") is None
     made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
     return made or (is_method_call(node, *_NUMBERS) and all(isinstance(a, ast.Starred) for a in node.args))

@@ -12,8 +12,8 @@ from typing import TypeVar
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import Function, Loop, each
-from graphdoc.source.paths import covers, is_name, is_path, is_read, only, pairs, plain_names, targets_of
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.paths import called, covers, is_name, is_path, is_read, only, pairs, plain_names, targets_of
+from graphdoc.source.scopes import given_by, own_nodes, parameters
 
 _One = TypeVar("_One", bound=ast.AST)
 _MOST = 12
@@ -57,10 +57,19 @@ def place_of(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
 def without_helpers(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
     """The stack down to that line; all of it where no such function is the last of the user's on it."""
     users = [i for i, f in enumerate(stack) if f.user]
-    while len(users) > 1 and passes_on(bindings.function_at(sources, stack[users[-1]])):
-        stack = stack[: users.pop()]
+    while len(users) > 1 and _is_passed_on(sources, stack[users[-2]], stack[users[-1]]):
+        users.pop()
         stack = stack[: users[-1] + 1]
     return list(stack)
+
+
+def _is_passed_on(sources: SourceTexts, caller: Frame, inner: Frame) -> bool:
+    """Whether a line calls the function around another place, and that function passes it on."""
+    helper = bindings.function_at(sources, inner)
+    if helper is None or not passes_on(helper):
+        return False
+    calls = each(bindings.tree_at(sources, caller), ast.Call)
+    return any(called(n) == helper.name and covers(n, caller.line) for n in calls)
 
 
 def call_made(sources: SourceTexts, stack: Sequence[Frame], *, values: bool = True) -> tuple[Frame, ast.expr] | None:
@@ -186,19 +195,21 @@ class _Put(ast.NodeTransformer):
         return self.given[node.id][0] if len(self.given.get(node.id, ())) == 1 else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        args = [self._several(a) for a in node.args]
-        node.args = [a for some in args for a in some]
+        node.func = self.visit(node.func)  # what is given has names of its own, and is left as it is
+        node.args = [a for one in node.args for a in self._several(one)]
         node.keywords = [k for one in node.keywords for k in self._more(one)]
-        self.generic_visit(node)
         return node
 
     def _several(self, node: ast.expr) -> list[ast.expr]:
-        rest = node.value if isinstance(node, ast.Starred) else None
-        return self.given.get(rest.id, [node]) if isinstance(rest, ast.Name) else [node]
+        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Name) and node.value.id in self.given:
+            return self.given[node.value.id]
+        return [self.visit(node)]
 
     def _more(self, given: ast.keyword) -> list[ast.keyword]:
-        rest = given.value if given.arg is None else None
-        return self.more.get(rest.id, [given]) if isinstance(rest, ast.Name) else [given]
+        if given.arg is None and isinstance(given.value, ast.Name) and given.value.id in self.more:
+            return self.more[given.value.id]
+        given.value = self.visit(given.value)
+        return [given]
 
 
 def _given(function: ast.FunctionDef, call: ast.Call) -> _Given | None:
@@ -208,8 +219,7 @@ def _given(function: ast.FunctionDef, call: ast.Call) -> _Given | None:
     unknown = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     if unknown or args.kwonlyargs or (len(call.args) > len(names) and not args.vararg):
         return None
-    found = {n: [a] for n, a in zip(names, call.args, strict=False)}
-    found |= {k.arg: [k.value] for k in call.keywords if k.arg in names}
+    found = {n: [a] for n, a in given_by(function, call).items()}
     if args.vararg is not None:
         found[args.vararg.arg] = call.args[len(names) :]
     more = {args.kwarg.arg: [k for k in call.keywords if k.arg not in names]} if args.kwarg is not None else {}

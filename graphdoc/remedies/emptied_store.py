@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, edit_at, together
-from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
+from graphdoc.program.bindings import bound_late, names_it, scope_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
     Entry,
@@ -34,11 +34,12 @@ from graphdoc.source.paths import (
     is_read,
     last_word,
     pairs,
+    path_of,
     plain_names,
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.scopes import parameters
+from graphdoc.source.scopes import given_by, parameters
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 """Methods that take something out of a list."""
@@ -92,7 +93,7 @@ def _lists_read(scope: ast.AST) -> Iterator[str]:
     called = {id(n.value) for n in each(scope, ast.Attribute)}
     for n in walked(scope):
         if isinstance(n, ast.Name | ast.Attribute) and is_read(n) and id(n) not in called:
-            path = dotted(n)
+            path = path_of(n)
             if path:
                 yield path
 
@@ -308,7 +309,7 @@ def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     call = bare_call(statement)
     if not is_method_call(call, "append"):
         return None
-    path = dotted(call.func.value)
+    path = path_of(call.func.value)
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None
 
 
@@ -372,20 +373,12 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     if found is None or mine is None:
         return None
     frame, statement, call, method, put = found
-    given_to = _given_to(call, method)
-    value = given_to.get(ast.unparse(mine[1]))
+    given = given_by(method, call)
+    value = given.get(ast.unparse(mine[1]))
     scope = scope_at(sources, frame)
     if value is None:
         return None
-    beside = [k for k in filled_beside(method, put) if k.text in given_to]
-    kept = [replace(k, text=ast.unparse(given_to[k.text]), line=frame.line) for k in beside]
+    beside = [k for k in filled_beside(method, put) if k.text in given]
+    kept = [replace(k, text=ast.unparse(given[k.text]), line=frame.line) for k in beside]
     recipe = computed_from(scope, statement, value, kept, entry, frame)
     return (recipe, frame) if recipe is not None else None
-
-
-def _given_to(call: ast.Call, method: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What a call of a method gives to each of its arguments."""
-    names = parameters(method)[1:]
-    if any(isinstance(a, ast.Starred) for a in call.args):
-        return {}
-    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}

@@ -82,6 +82,11 @@ def _is_key(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def parts_of(path: str) -> list[str]:
+    """The words of a path, as the source or PyTorch writes it: ``net``, ``0`` and ``weight`` of ``net[0].weight``."""
+    return re.findall(r"\w+", path)
+
+
 _CHILD = re.compile(r"\.(\d+)(?=[.\[]|$)")
 
 

@@ -59,6 +59,16 @@ def parameters(function: Function) -> list[str]:
     return [p.arg for p in every]
 
 
+def given_by(function: Function | ast.Lambda, call: ast.Call) -> dict[str, ast.expr]:
+    """What a call gives to the parameters of a function, ``self`` not counted, as far as it is written out: what stands
+    behind a ``*rest``, and in a ``**more``, is not."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    names = names[names[:1] in (["self"], ["cls"]) :]
+    plain = takewhile(lambda a: not isinstance(a, ast.Starred), call.args)
+    named = {k.arg: k.value for k in call.keywords if k.arg in {*names, *(a.arg for a in function.args.kwonlyargs)}}
+    return {**dict(zip(names, plain, strict=False)), **named}
+
+
 def is_rebindable(source: Source, name: str, at: ast.AST) -> bool:
     """Whether ``name = …`` at this node binds the variable that reading ``name`` here means.
 

@@ -16,8 +16,9 @@ from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
+from graphdoc.program.tracker import words_for
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.source.paths import called, is_attribute, is_constant, is_read
+from graphdoc.source.paths import called, is_attribute, is_constant, is_read, path_of
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -183,7 +184,7 @@ def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
 def of_cut(sources: SourceTexts, cut: Cut) -> str:
     """What ends the graph, as the program calls it: `math.exp()` where that asks a tensor for its number."""
     call = bindings.call_at(sources, innermost(cut.stack)) if cut.reason == "conversion" else None
-    name = bindings.dotted(call.func) if call is not None else ""
+    name = path_of(call.func) if call is not None else ""
     own = cut.op.strip("_").rpartition(".")[2]
     return as_called(name if name and own not in bindings.text_of(call) else cut.op)
 
@@ -259,7 +260,7 @@ def flag_of_module(program: Program, sign: Sign) -> Finding | None:
     set_on = {id(n): n.value for _, n in flags if not is_read(n)}
     asked = [(file, n.value) for file, n in flags if is_read(n)]
     asked += [(file, n.args[0]) for file, n in bindings.everywhere(sources, ast.Call) if _asks_by_text(n)]
-    read = {name for file, owner in asked for name in learning.meant_by(sources, file, owner)}
+    read = {name for file, owner in asked for name in words_for(sources, file, owner)}
     found = [
         (file, n, set_on[id(n.targets[0])])
         for file, n in bindings.everywhere(sources, ast.Assign)

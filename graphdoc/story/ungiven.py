@@ -15,11 +15,11 @@ from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.origins import one_return
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
+from graphdoc.program.tracker import one_return
 from graphdoc.source.module import each, is_method_call, receiver_of
-from graphdoc.source.paths import last_word, only
+from graphdoc.source.paths import last_word, only, path_of
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -427,7 +427,7 @@ def part_left_out(program: Program, sign: Sign) -> Finding | None:
         at = next((place for place, _ in bindings.assignments(program.sources, at, target)), at)
     scope = bindings.function_at(program.sources, at) or making.statement
     lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
-    named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
+    named = {part: whole for node in lists for whole, _, part in [path_of(node).rpartition(".")] if part}
     below = [p for p in program.parameters if p.name.startswith(f"{root}.")]
     beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in below]
     held = {name for name, p in beside if sign.optimizer in p.owners}

@@ -16,9 +16,10 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, innermost_user, of_sign, place, short_code, span, span_of
+from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
-from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
+from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of
 from graphdoc.story.wording import folded, listing, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -109,7 +110,7 @@ def _as_parameter(sources: SourceTexts, at: Frame, made: Frame) -> list[dict[str
 def _registering(owner: ast.ClassDef, names: list[str]) -> Iterator[ast.Call]:
     """The calls that register these names, which may be put together: ``f"table_{name}"``."""
     for node in each(owner, ast.Call):
-        if bindings.dotted(node.func).endswith(".register_buffer"):
+        if path_of(node.func).endswith(".register_buffer"):
             given = bindings.argument(node, 0, "name")
             if isinstance(given, ast.Constant):
                 pattern = re.escape(str(given.value))
@@ -300,9 +301,10 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         frame: the call that was given nothing.
         given: its argument, ``net.parameters()``.
     """
-    owner, _, method = bindings.dotted(given.func).rpartition(".") if isinstance(given, ast.Call) else ("", "", "")
-    bound = bindings.assignments(sources, frame, owner) if method == "parameters" else []
-    made_by = bindings.dotted(bound[0][1].func) if len(bound) == 1 and isinstance(bound[0][1], ast.Call) else ""
+    given = next((b.value for b in behind(sources, [frame], given)), given)
+    owner = path_of(given.func.value) if is_method_call(given, "parameters") else ""
+    made = next(reversed(behind(sources, [frame], parse_expression(owner))), None)
+    made_by = path_of(made.value.func) if made is not None and isinstance(made.value, ast.Call) else ""
     found = [
         (attribute, bindings.frame_of(sources, file, node.value), isinstance(node.value, ast.Dict | ast.DictComp))
         for file in sources
@@ -342,7 +344,7 @@ def _makes_layers(value: ast.expr) -> bool:
     """Whether a list or dict is written here, with calls of ``torch.nn``'s classes in it."""
     if not isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp):
         return False
-    called = [bindings.dotted(n.func) for n in each(value, ast.Call)]
+    called = [path_of(n.func) for n in each(value, ast.Call)]
     return any(re.fullmatch(r"(?:torch\.)?nn\.[A-Z]\w*", name) and not name.endswith("Parameter") for name in called)
 
 
@@ -439,4 +441,4 @@ def is_made(value: ast.expr) -> bool:
     """Whether this makes an object of a class, or moves one that is made here: ``nn.Linear(8, 1).to(x.device)``."""
     while is_method_call(value, "to", "cuda"):
         value = value.func.value
-    return isinstance(value, ast.Call) and bindings.dotted(value.func).rpartition(".")[2][:1].isupper()
+    return isinstance(value, ast.Call) and path_of(value.func).rpartition(".")[2][:1].isupper()

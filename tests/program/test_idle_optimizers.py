@@ -45,8 +45,13 @@ def test_what_may_be_stepped_later_is_not_idle(tmp_path):
     assert _idle(tmp_path, later) == set()
 
 
-def test_a_step_on_a_bare_name_may_mean_any(tmp_path):
-    assert _idle(tmp_path, "optimizer = agent.actor.optimizer\n    optimizer.step()") == set()
+def test_another_name_is_followed(tmp_path):
+    assert _idle(tmp_path, "optimizer = agent.actor.optimizer\n    optimizer.step()") == {"target"}
+
+
+def test_a_step_on_what_a_function_gives_may_mean_any(tmp_path):
+    given = "optimizer = next(iter([agent.actor.optimizer]))\n    optimizer.step()"
+    assert _idle(tmp_path, given) == set()
 
 
 BARE = """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from questions import asked
+
 from graphdoc.evidence import Evidence, Frame, Raised
 from graphdoc.program.gathered_parameters import made_input
 
@@ -48,3 +51,9 @@ def test_the_call_of_a_module_is_seen_through() -> None:
 
 def test_what_a_package_gives_is_its_own() -> None:
     assert _made(_at("solve(slope, start)"), _library("Solver.step"), INNER) == ("x", 1, True)
+
+
+@pytest.mark.parametrize("own", ["", "    w = torch.ones(2)\n"], ids=["read", "another of its own"])
+def test_a_parameter_that_a_function_reads_from_its_module(tmp_path, own):
+    text = f"w = torch.zeros(3, requires_grad=True)\n\n\ndef clear():\n{own}    w.grad.zero_()\n\n\nclear()\n"
+    assert asked(tmp_path, text).parameters_within == ({} if own else {"w": "w"})

@@ -33,6 +33,7 @@ def call(of, *args, **more):
         ("part = x * 2\npart = y\n", "part + y", "part + y"),
         ("kept = net.weight.clone()\nfor x in data:\n    pass\n", "kept - y", "net.weight.clone() - y"),
         ("", "detach(*x)", "detach(*x)"),
+        ("", "call(to, net=of.state())", "to.load(net=of.state())"),  # another `of` than the function's own
     ],
 )
 def test_an_expression_is_written_in_one_piece(before: str, last: str, written: str) -> None:

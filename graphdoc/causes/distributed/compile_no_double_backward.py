@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
-from graphdoc.program.bindings import argument, call_at, dotted
+from graphdoc.program.bindings import argument, call_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
+from graphdoc.source.paths import path_of
 from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
@@ -56,7 +57,7 @@ def recognise(program: Program) -> Finding:
     """The compiled node's own refusal; the place is where the model was compiled."""
     compiled = library_calls(program.sources, "compile")
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
-    name = dotted(what) if what is not None else ""
+    name = path_of(what) if what is not None else ""
     first = next((e for e in reversed(program.before_failure) if e.create_graph), None)
     between = span_of("related", first.stack, "differentiated once here, with create_graph=True") if first else ()
     marks = [span("cause", f, "compiled here") for f in compiled[:2]]

@@ -8,14 +8,14 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
-from graphdoc.program.bindings import assignments, call_at, dotted, expression_at, frame_of, text_of
+from graphdoc.program.bindings import assignments, call_at, expression_at, frame_of, text_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, reached, short_code, span
 from graphdoc.remedies.fix_places import through_wrapper
 from graphdoc.source.module import is_method_call
-from graphdoc.source.paths import only
+from graphdoc.source.paths import only, path_of
 
 PAGE = Page(
     code="GD810",
@@ -174,7 +174,7 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
     if not isinstance(node, ast.BinOp) or library_calls(program.sources, "fully_shard"):
         return ()
     plain = {r.path for r in reached(program.evidence.extras) if r.type in ("Tensor", "Parameter") and r.shape}
-    names = [dotted(side) for side in (node.left, node.right)]
+    names = [path_of(side) for side in (node.left, node.right)]
     here = [n for n in names if n in plain]
     other = next((n for n in names if n and n not in plain), "")
     if len(here) != 1 or not other:

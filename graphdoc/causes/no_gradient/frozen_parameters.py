@@ -17,7 +17,7 @@ from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze
 from graphdoc.source.module import each, receiver_of, walked
-from graphdoc.source.paths import covers, is_attribute, is_constant
+from graphdoc.source.paths import covers, is_attribute, is_constant, path_of
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import all_told, first_told, folded, optimizer_of
 
@@ -213,7 +213,7 @@ def _refused(program: Program) -> Finding:
     """``DistributedDataParallel`` refuses a module: all its parameters are frozen, or it has none at all."""
     frame = program.raised_at
     given = bindings.argument(bindings.call_at(program.sources, frame), 0, "module")
-    name = bindings.dotted(given) if given is not None else ""
+    name = path_of(given) if given is not None else ""
     frozen = [n for n in _frozen(program.parameters) if name and n.startswith(f"{name}.")]
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"

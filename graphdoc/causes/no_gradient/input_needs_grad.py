@@ -18,6 +18,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.remedies.learning import required
+from graphdoc.source.paths import path_of
 from graphdoc.story.missing_graph import find_cut, forgotten_flag, story, weigh
 from graphdoc.story.wording import listing
 
@@ -181,7 +182,7 @@ def _inputs(sources: SourceTexts, frame: Frame | None) -> list[str]:
     """The names given as ``inputs`` to the grad call; none where the call is given the result of another."""
     given = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
     each = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
-    return [name for node in each if node is not None and (name := bindings.dotted(node))]
+    return [name for node in each if node is not None and (name := path_of(node))]
 
 
 def _finding(

@@ -12,8 +12,8 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import COPY, Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
-from graphdoc.program.origins import as_given, behind
 from graphdoc.program.proof import likely
+from graphdoc.program.tracker import as_given, behind
 from graphdoc.program.written_out import call_made
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word

@@ -15,12 +15,12 @@ from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choi
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made
-from graphdoc.program.origins import one_return
 from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
+from graphdoc.program.tracker import one_return
 from graphdoc.program.written_out import everywhere
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import is_constant, last_word, with_items
+from graphdoc.source.paths import is_constant, last_word, path_of, with_items
 from graphdoc.story import ungiven, unregistered
 from graphdoc.story.wording import first_told, folded, listing, opening, optimizer_of
 
@@ -169,7 +169,7 @@ def _in_training_mode(program: Program, sign: Sign) -> Finding | None:
     if found is None:
         return None
     mode, switched, beside = found
-    owner = bindings.dotted(switched)
+    owner = path_of(switched)
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     return Finding(
         *likely(0.9),  # that nobody trains it is seen; that somebody should is the reading of the source
@@ -208,7 +208,7 @@ def _switched_beside(
         return any(p.owners for p in parameters if f".{last_word(whole)}." in f".{p.name}")
 
     for switched in calls.values():
-        beside = next((bindings.dotted(whole) for _, _, whole in switched if held(whole)), "")
+        beside = next((path_of(whole) for _, _, whole in switched if held(whole)), "")
         for file, node, whole in switched if beside else ():
             if all(f".{last_word(whole)}." in f".{p}" for p in loose) and not held(whole):
                 return bindings.frame_of(sources, file, node), whole, beside

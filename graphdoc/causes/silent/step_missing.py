@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
@@ -15,7 +14,6 @@ from graphdoc.program.optimizer_places import handed, may_step, spelled, written
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
 from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_met
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, of_sign, place, span, span_of
-from graphdoc.program.written_out import without_helpers
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_constant, is_read, only
@@ -77,10 +75,10 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, sign: Sign) -> Finding | None:
     sources, optimizers = program.sources, program.optimizers
-    sign = replace(sign, stack=without_helpers(sources, sign.stack), other=without_helpers(sources, sign.other))
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
-    waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    own_one = optimizer_with(optimizers, sign.optimizer)
+    waiting = written_step(sources, optimizers, own_one, frame) if frame is not None and own_one is not None else None
     if waiting is None and "kept" in sign.facts:
         waiting = only(may_step(sources, optimizers, sign.optimizer))
     taken = _taken(program, sign, waiting) if waiting is not None else None

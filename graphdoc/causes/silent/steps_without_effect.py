@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, of_sign, span_of
-from graphdoc.source.paths import is_name, only
+from graphdoc.source.paths import is_name, only, path_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
@@ -99,7 +99,7 @@ def _schedule(program: Program, name: str) -> Frame | None:
         for node in bindings.every_node(program.sources, file):
             if not isinstance(node, ast.Call) or not node.args or not is_name(node.args[0], name):
                 continue
-            called = bindings.dotted(node.func).rpartition(".")[2]
+            called = path_of(node.func).rpartition(".")[2]
             if called.endswith(("LR", "_schedule", "scheduler", "_warmup")):
                 found.append(bindings.frame_of(program.sources, file, node))
     return only(found)
