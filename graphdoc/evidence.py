@@ -343,6 +343,9 @@ UNDONE = "undone"
 UNREAD = "unread-function"
 """Of a Function with a backward of the user's own, which is given what has a graph and is in that of no loss: ``stack``
 is where it was applied, ``other`` a backward call."""
+OTHER_DERIVATIVE = "other-derivative"
+"""Of parameters whose gradient is not that of the loss: the backward of a Function, applied at ``stack``, gives another
+derivative than its forward has, or (``twice`` in ``facts["functions"]``) its gradient than that has."""
 RECOMPUTED = "recomputed"
 """Of parameters that get another gradient, or none, as a checkpoint runs again what ``stack`` has run; ``other`` is a
 backward call, ``facts["none"]`` tells that they get none."""

@@ -22,6 +22,7 @@ from graphdoc.evidence import (
     GRADIENTS,
     LAST_ALONE,
     LEFT_OUT,
+    OTHER_DERIVATIVE,
     READ_PAST,
     RECOMPUTED,
     SAVED_OVER,
@@ -93,7 +94,7 @@ class Answers:
         for function in functions:
             every = {n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]}
             name = str(function["name"])
-            self._tell("other-derivative", target, function["made"], (), name, name, None, every, functions=[function])
+            self._tell(OTHER_DERIVATIVE, target, function["made"], (), name, name, None, every, functions=[function])
 
     def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
         """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
