@@ -315,6 +315,8 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 USED_AGAIN = "Trying to backward through the graph a second time"
 """The same of a part of the graph that an earlier call has gone through, and that has nothing to free."""
+ALL_ZEROS = "all-zeros"
+"""Weak: all gradients that an optimizer has been given, from the first step on, were zero."""
 BESIDE = "beside-the-loss"
 """Of a sum (``stack``) that holds a loss and is never differentiated: ``other`` differentiates the loss, ``parameters``
 are those that the other terms would train, ``facts["weighed"]`` tells whether one of these has a factor."""

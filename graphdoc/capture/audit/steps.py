@@ -441,6 +441,8 @@ NEAR = 0.9
 """The part of the largest learning rate that counts as nearly that: a warm-up is below."""
 NEARLY_ALL = 0.9
 """The part of the elements with a gradient that has to stand still."""
+LONG = 64
+"""Steps from which on whole parameters are told that have never moved, though others have."""
 
 
 class _Looked:
@@ -452,6 +454,9 @@ class _Looked:
         self.found: list[tuple[float, dict[str, Any]]] = []
         """The learning rate of each step that was looked at, and what is told of it."""
         self.sign: Sign | None = None
+        self.first: Sample | None = None
+        self.unmoved: set[int] | None = None
+        """Where less than nearly all stands still: ids of the parameters that have never moved."""
 
     def at_full_rate(self) -> list[dict[str, Any]]:
         return [facts for rate, facts in self.found if rate >= NEAR * self.largest]
@@ -460,7 +465,8 @@ class _Looked:
 class Rounded(Open):
     """``rounded-away``: ``stack`` is the step, ``parameters`` those that stand still, ``count`` the steps compared;
     ``facts["share"]`` is the smallest part that stood still, ``facts["dtype"]`` what they are, ``facts["apart"]`` how
-    far from the next one a number of middle size is, ``facts["rate"]`` the learning rate.
+    far from the next one a number of middle size is, ``facts["rate"]`` the learning rate; ``facts["unmoved"]``, where
+    others move, how many parameters are what they were at the first step, ``LONG`` steps later.
 
     Two steps that follow one another are compared bit by bit. Only of PyTorch's own optimizers it is known that they
     keep nothing beside the parameter: a copy of 32 bits, or what was rounded off, lets a parameter move later, and
@@ -491,16 +497,23 @@ class Rounded(Open):
             mine = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
             now = Sample(mine, self._short)
             looked.before = now if due else None
+            looked.first = looked.first or now
             share = now.still(before) if before is not None else None
         if share is None:
             return
-        if share < NEARLY_ALL:
-            self.over.add(seen.id)
-            del self._looked[seen.id]
-            return
+        if share < NEARLY_ALL or looked.unmoved is not None:
+            assert looked.first is not None
+            earlier, looked.unmoved = looked.unmoved, now.unmoved(looked.first)
+            looked.sign = looked.sign if earlier == looked.unmoved else None
+            if not looked.unmoved:
+                self.over.add(seen.id)
+                del self._looked[seen.id]
+                return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
-        if looked.sign is None and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            short = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+        whole = looked.unmoved
+        long = whole is None or seen.steps > LONG
+        if looked.sign is None and long and len(looked.at_full_rate()) >= AT_FULL_RATE:
+            short = [p for p in parameters_of(optimizer) if p.dtype in self._short and (not whole or id(p) in whole)]
             looked.sign = self._sign_of_step("rounded-away", seen, short)
             if looked.sign is not None:
                 self._audit.tell_early()
@@ -513,6 +526,8 @@ class Rounded(Open):
                 continue
             looked.sign.count = len(full)
             looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.largest}
+            if looked.unmoved is not None:
+                looked.sign.facts["unmoved"] = len(looked.unmoved)
             out.append(looked.sign)
         return out
 
