@@ -134,7 +134,8 @@ def _beside_the_loss(program: Program) -> Finding | None:
         title,
         f"`backward()` runs on `{loss}` before these terms are added: no gradient contains them."
         if late
-        else f"`{name}` adds terms to what `backward()` runs on: no gradient contains these terms.",
+        else f"`{name}` adds terms to {f'`{loss}`, and `backward()` runs on `{loss}`' if inside else 'what is returned'}: "
+        "no gradient contains these terms.",
         (
             span("cause", call, f"differentiates `{loss}`" + " before the sum" * late),
             span("cause", made, "adds what no backward call goes through"),
