@@ -127,6 +127,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
         remedies = together(_returned_instead(sources, bound, name), f"return `{name}`", "unsafe", note)
     elif not (name.isidentifier() and bound.line < call.line):
         remedies.clear()
+    where = f"`{loss}`, and `backward()` runs on `{loss}`" if inside else "what is returned"
     return Finding(
         0.75,
         # That no call goes through it is seen, not that one should: who reads it as a number may want just that.
@@ -134,8 +135,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
         title,
         f"`backward()` runs on `{loss}` before these terms are added: no gradient contains them."
         if late
-        else f"`{name}` adds terms to {f'`{loss}`, and `backward()` runs on `{loss}`' if inside else 'what is returned'}: "
-        "no gradient contains these terms.",
+        else f"`{name}` adds terms to {where}: no gradient contains these terms.",
         (
             span("cause", call, f"differentiates `{loss}`" + " before the sum" * late),
             span("cause", made, "adds what no backward call goes through"),
