@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from inspect import signature
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -224,6 +225,8 @@ class Starved(Open):
         version of the first parameter."""
         self._alone: dict[int, int] = {}
         """Steps between which nodes were recorded, and before which no backward call was made."""
+        self._gathered: set[int] = set()
+        """Optimizers that hold what FSDP2 has gathered for a forward."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         self._fresh = set()
@@ -238,7 +241,12 @@ class Starved(Open):
         call has reached one, and for one that is not PyTorch's and moves its parameters without."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         had, reached = self._audit.journal.with_grad, self._audit.reached
-        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine) or self._moves(optimizer, seen):
+        has = any(p.grad is not None or had.get(id(p)) for p in mine)
+        met = any(id(p) in reached for p in mine)
+        if met and not has and seen.id not in self._gathered and "torch.distributed.fsdp._fully_shard" in sys.modules:
+            # What FSDP2 gathers is a leaf of the graph, and never has the gradient that its shard is given.
+            self._gathered |= {seen.id} if in_their_place(self._audit.torch, mine) else set()
+        if has or (met and seen.id not in self._gathered) or self._moves(optimizer, seen):
             self.over.add(seen.id)
             self._found = [sign for sign in self._found if sign.optimizer != seen.id]
             self._few.pop(seen.id, None)
@@ -281,12 +289,13 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            given = noted is not None and any(audit.journal.was_given(id(p)) for p in mine)
+            gathered = seen.id in self._gathered
+            given = noted is not None and (gathered or any(audit.journal.was_given(id(p)) for p in mine))
             new = in_their_place(audit.torch, mine) if given else {}
         twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
         if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
-            return self._sign_at("held-stale", noted, facts={"no_call": False}, **told)
+            return self._sign_at("held-stale", noted, facts={"no_call": False, "gathered": gathered}, **told)
         named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)
         facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
         names = audit.named(map(id, mine))
