@@ -313,6 +313,8 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 USED_AGAIN = "Trying to backward through the graph a second time"
 """The same of a part of the graph that an earlier call has gone through, and that has nothing to free."""
+ALL_ZEROS = "all-zeros"
+"""Weak: all gradients that an optimizer has been given, from the first step on, were zero."""
 BESIDE = "beside-the-loss"
 """Of a sum (``stack``) that holds a loss and is never differentiated: ``other`` differentiates the loss, ``parameters``
 are those that the other terms would train, ``facts["weighed"]`` tells whether one of these has a factor."""
@@ -341,6 +343,9 @@ UNDONE = "undone"
 UNREAD = "unread-function"
 """Of a Function with a backward of the user's own, which is given what has a graph and is in that of no loss: ``stack``
 is where it was applied, ``other`` a backward call."""
+OTHER_DERIVATIVE = "other-derivative"
+"""Of parameters whose gradient is not that of the loss: the backward of a Function, applied at ``stack``, gives another
+derivative than its forward has, or (``twice`` in ``facts["functions"]``) its gradient than that has."""
 RECOMPUTED = "recomputed"
 """Of parameters that get another gradient, or none, as a checkpoint runs again what ``stack`` has run; ``other`` is a
 backward call, ``facts["none"]`` tells that they get none."""

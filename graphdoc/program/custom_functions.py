@@ -162,18 +162,18 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
     known = imported(bindings.tree(sources, file))
     foreign = {name for name, whole in known.items() if whole.split(".")[0] not in _OURS}
     parts = [n for statement in backward.body for n in walked(statement)]
-    return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
+    return not kept_besides(forward) and all(_recorded(n, foreign) for n in parts)
 
 
-def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
-    """Whether all that forward leaves on ``ctx`` is an argument, a result, or no tensor at all."""
+def kept_besides(forward: ast.FunctionDef) -> list[ast.expr]:
+    """What forward leaves on ``ctx`` that is no argument, no result, and may be a tensor."""
     ctx = forward.args.args[0].arg if forward.args.args else "ctx"
     own = {*inputs_of(forward)} - plain_names(forward, ast.Store)
-    own |= {name for n in each(forward, ast.Return) for name in bindings.names_in(n.value)}
+    own |= {v.id for n in each(forward, ast.Return) for v in returned_values(n) if isinstance(v, ast.Name)}
     saves = (n for n in each(forward, ast.Call) if bindings.text_of(n.func) == f"{ctx}.save_for_backward")
     left = (n.value for n in each(forward, ast.Assign) if bindings.text_of(n.targets[0]).startswith(f"{ctx}."))
-    saved = all(isinstance(a, ast.Name) and a.id in own for call in saves for a in call.args)
-    return saved and all(_is_own_or_plain(value, own) for value in left)
+    saved = [a for call in saves for a in call.args if not (isinstance(a, ast.Name) and a.id in own)]
+    return saved + [value for value in left if not _is_own_or_plain(value, own)]
 
 
 def _is_own_or_plain(value: ast.expr, own: set[str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import ALL_ZEROS, GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Role, Span
 from graphdoc.program import bindings
@@ -17,7 +17,7 @@ from graphdoc.program.gradient_reads import gradients_are_read, gradients_betwee
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
-from graphdoc.program.proof import Proof, likely, name_of
+from graphdoc.program.proof import Proof, first_sign, likely, name_of
 from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_at, innermost_user, of_sign, short_code, span, span_of, where
 from graphdoc.program.written_out import written_out
@@ -234,6 +234,8 @@ def zero_derivative(program: Program, sign: Sign) -> Finding:
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
         cause = span_of("cause", sign.stack, f"{over}: constant for every input")
+    if "rest" in sign.facts:
+        return _at_rest(program, sign, code, whose)
     if "rounding" in sign.facts:
         return _rounding(sign, code, whose)
     if "term" in sign.facts:
@@ -264,6 +266,21 @@ def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     remedies = (Remedy("register_autograd", title, "display", note),)
     because = f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient"
     return Finding(*Proof.STEPS.at(0.94), headline, text, spans, remedies=remedies, because=because)
+
+
+def _at_rest(program: Program, sign: Sign, code: str, whose: str) -> Finding:
+    """The loss has no slope where all parameters of an optimizer began, and they have not been moved since."""
+    zeros = first_sign(program.signs, ALL_ZEROS)
+    label = "the gradients that it sends back cancel" if sign.facts["rest"] == "cancels" else "sends no gradient on"
+    weight = likely(0.8)  # that nothing is trained is measured; that the first step should train something is not
+    title = f"nothing is trained: every gradient of {whose} is exactly zero"
+    text = f"The loss has no slope where the parameters begin: by `{code}` each small change, to either side, adds the "
+    text += "same. A distance between equal values is like that, and a divergence of a policy from itself. Zero "
+    text += "gradients move nothing, so it stays like that. Look at the terms that should give a gradient and do not."
+    spans = (*span_of("cause", sign.stack, label), *span_of("related", sign.other, f"sends zeros to {whose}"))
+    because = f"in each of {zeros.count if zeros else sign.count} steps, the first one included, every gradient was "
+    because += "exactly zero; a trial moved the parameters, and only then the loss had a gradient"
+    return Finding(*weight, title, text, spans, because=because)
 
 
 def _rounding(sign: Sign, code: str, whose: str) -> Finding:

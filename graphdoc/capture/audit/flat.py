@@ -14,7 +14,7 @@ from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import ALL_ZEROS, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -44,7 +44,7 @@ class Flattened(Open):
     product with zeros alone (``facts["both"]``: of each other): ``stack`` is the operation, ``other`` the backward
     call, ``parameters`` those behind it, ``count`` the steps. Only of parameters whose gradient has never been another
     number than zero; the first that is takes them out of the sign. ``starved`` with ``facts["zeros"]``: those of the
-    whole optimizer, and no backward call has reached one of them."""
+    whole optimizer, and no backward call has reached one of them; else ``all-zeros``, weak."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -98,24 +98,27 @@ class Flattened(Open):
         whole = len(zeros) == len(given)
         if steps >= ENOUGH and self._met is not None:
             self._tell(zeros, whole, seen, *self._met)
-        elif steps == ENOUGH and whole and zeros.isdisjoint(audit.reached):
-            sign = self._sign_of_step("starved", seen, parameters_of(optimizer))
+        elif steps == ENOUGH and whole:
+            met = not zeros.isdisjoint(audit.reached)
+            sign = self._sign_of_step(ALL_ZEROS if met else "starved", seen, parameters_of(optimizer))
             if sign is not None:
-                sign.facts = {"zeros": True, "no_call": False}
+                sign.weak, sign.facts = met, {"zeros": True, "no_call": False}
                 self._kept[seen.id] = sign
+        elif not whole and (kept := self._kept.get(seen.id)) is not None and kept.kind == ALL_ZEROS:
+            del self._kept[seen.id]
 
     def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
         audit, told = self._audit, self._kept.pop(seen.id, None)
         mine = zeros & behind  # of others it is not known why they get zeros
         if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):
             return
-        if told is None:
+        if told is None or told.weak:
             with self._unseen(_getframe(1)):
                 audit.snapshot()
         sign.parameters = audit.named(mine)
         sign.optimizer = seen.id
         self._kept[seen.id] = sign
-        if told is None:
+        if told is None or told.weak:
             audit.tell_early()
 
     @property

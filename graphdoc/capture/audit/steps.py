@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from inspect import signature
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -208,6 +209,8 @@ class Starved(Open):
         version of the first parameter."""
         self._alone: dict[int, int] = {}
         """Steps between which nodes were recorded, and before which no backward call was made."""
+        self._gathered: set[int] = set()
+        """Optimizers that hold what FSDP2 has gathered for a forward."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         self._fresh = set()
@@ -222,7 +225,12 @@ class Starved(Open):
         call has reached one, and for one that is not PyTorch's and moves its parameters without."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         had, reached = self._audit.journal.with_grad, self._audit.reached
-        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine) or self._moves(optimizer, seen):
+        has = any(p.grad is not None or had.get(id(p)) for p in mine)
+        met = any(id(p) in reached for p in mine)
+        if met and not has and seen.id not in self._gathered and "torch.distributed.fsdp._fully_shard" in sys.modules:
+            # What FSDP2 gathers is a leaf of the graph, and never has the gradient that its shard is given.
+            self._gathered |= {seen.id} if in_their_place(self._audit.torch, mine) else set()
+        if has or (met and seen.id not in self._gathered) or self._moves(optimizer, seen):
             self.over.add(seen.id)
             self._found = [sign for sign in self._found if sign.optimizer != seen.id]
             self._few.pop(seen.id, None)
@@ -265,12 +273,13 @@ class Starved(Open):
             return None
         audit.snapshot()
         with self._unseen():
-            given = noted is not None and any(audit.journal.was_given(id(p)) for p in mine)
+            gathered = seen.id in self._gathered
+            given = noted is not None and (gathered or any(audit.journal.was_given(id(p)) for p in mine))
             new = in_their_place(audit.torch, mine) if given else {}
         twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
         if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
-            return self._sign_at("held-stale", noted, facts={"no_call": False}, **told)
+            return self._sign_at("held-stale", noted, facts={"no_call": False, "gathered": gathered}, **told)
         named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)
         facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
         names = audit.named(map(id, mine))
@@ -425,6 +434,8 @@ NEAR = 0.9
 """The part of the largest learning rate that counts as nearly that: a warm-up is below."""
 NEARLY_ALL = 0.9
 """The part of the elements with a gradient that has to stand still."""
+LONG = 64
+"""Steps from which on whole parameters are told that have never moved, though others have."""
 
 
 class _Looked:
@@ -436,6 +447,9 @@ class _Looked:
         self.found: list[tuple[float, dict[str, Any]]] = []
         """The learning rate of each step that was looked at, and what is told of it."""
         self.sign: Sign | None = None
+        self.first: Sample | None = None
+        self.unmoved: set[int] | None = None
+        """Where less than nearly all stands still: ids of the parameters that have never moved."""
 
     def at_full_rate(self) -> list[dict[str, Any]]:
         return [facts for rate, facts in self.found if rate >= NEAR * self.largest]
@@ -444,7 +458,8 @@ class _Looked:
 class Rounded(Open):
     """``rounded-away``: ``stack`` is the step, ``parameters`` those that stand still, ``count`` the steps compared;
     ``facts["share"]`` is the smallest part that stood still, ``facts["dtype"]`` what they are, ``facts["apart"]`` how
-    far from the next one a number of middle size is, ``facts["rate"]`` the learning rate.
+    far from the next one a number of middle size is, ``facts["rate"]`` the learning rate; ``facts["unmoved"]``, where
+    others move, how many parameters are what they were at the first step, ``LONG`` steps later.
 
     Two steps that follow one another are compared bit by bit. Only of PyTorch's own optimizers it is known that they
     keep nothing beside the parameter: a copy of 32 bits, or what was rounded off, lets a parameter move later, and
@@ -475,16 +490,23 @@ class Rounded(Open):
             mine = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
             now = Sample(mine, self._short)
             looked.before = now if due else None
+            looked.first = looked.first or now
             share = now.still(before) if before is not None else None
         if share is None:
             return
-        if share < NEARLY_ALL:
-            self.over.add(seen.id)
-            del self._looked[seen.id]
-            return
+        if share < NEARLY_ALL or looked.unmoved is not None:
+            assert looked.first is not None
+            earlier, looked.unmoved = looked.unmoved, now.unmoved(looked.first)
+            looked.sign = looked.sign if earlier == looked.unmoved else None
+            if not looked.unmoved:
+                self.over.add(seen.id)
+                del self._looked[seen.id]
+                return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
-        if looked.sign is None and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            short = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+        whole = looked.unmoved
+        long = whole is None or seen.steps > LONG
+        if looked.sign is None and long and len(looked.at_full_rate()) >= AT_FULL_RATE:
+            short = [p for p in parameters_of(optimizer) if p.dtype in self._short and (not whole or id(p) in whole)]
             looked.sign = self._sign_of_step("rounded-away", seen, short)
             if looked.sign is not None:
                 self._audit.tell_early()
@@ -497,6 +519,8 @@ class Rounded(Open):
                 continue
             looked.sign.count = len(full)
             looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.largest}
+            if looked.unmoved is not None:
+                looked.sign.facts["unmoved"] = len(looked.unmoved)
             out.append(looked.sign)
         return out
 

@@ -8,12 +8,13 @@ second run sees where the values were cut off.
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass
 from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
-from types import GeneratorType
+from types import CodeType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.nn.utils import clip_grad
@@ -24,6 +25,7 @@ from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file, lines_of
 from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.number_facts import has_memory, is_zero
@@ -188,6 +190,8 @@ class BesideLoss(Early):
         """By the place of the sum: the places of its other terms too."""
         self._lines: set[Any] = set()
         """The places of all these calls."""
+        self._made: list[stacks.Stack] = []
+        """Where what the latest of them differentiated was made."""
 
     def differentiated(self, noted: Noted, outputs: Any) -> None:
         """A call into the engine is about to run."""
@@ -209,6 +213,7 @@ class BesideLoss(Early):
         self._lines.add(line)
         if looks:
             self._roots += [n._sequence_nr() for n in roots]
+            self._made = [kept for n in roots if (kept := stacks.stack_of(n)) is not None]
             self._through |= {n._sequence_nr() for n in top}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -227,6 +232,12 @@ class BesideLoss(Early):
                     sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                     through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
                     self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
+            for kept in self._made if seen.steps == LATEST else ():
+                code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
+                line = self._line(kept)
+                if code is not None and line and sum_in_text(code.co_filename, line[0]["line"]):
+                    sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
+                    self._seen.setdefault(str(line), (set(), sign))
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
@@ -240,6 +251,31 @@ class BesideLoss(Early):
 
     def signs(self) -> list[Sign]:
         return [sign for _, sign in self._seen.values()]
+
+
+def sum_in_text(file: str, line: int) -> bool:
+    """Whether the function around a line adds to what is bound there, and takes nothing but the number of that sum,
+    which is gone when the function has ended."""
+    try:
+        parts = list(ast.walk(ast.parse("".join(lines_of(file)))))
+    except (SyntaxError, ValueError):
+        return False
+    inside = [n for n in parts if isinstance(n, ast.FunctionDef) and n.lineno <= line <= (n.end_lineno or 0)]
+    parts = list(ast.walk(inside[-1])) if inside else []
+    bound = [n for n in parts if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)]
+    names = {ast.unparse(n.targets[0]) for n in bound if n.lineno <= line <= (n.end_lineno or 0)}
+    sums = [n for n in bound if isinstance(n.value, ast.BinOp) and n.lineno > line]
+    added = {
+        ast.unparse(n.targets[0]) for n in sums if names & {i.id for i in ast.walk(n.value) if type(i) is ast.Name}
+    }
+    numbers = {n.value for n in parts if isinstance(n, ast.FormattedValue)}
+    numbers |= {n.value for n in parts if isinstance(n, ast.Attribute) and n.attr in ("item", "detach")}
+    numbers |= {
+        a for n in parts if isinstance(n, ast.Call) and ast.unparse(n.func) in ("float", "print") for a in n.args
+    }
+    reads = {n: n.id for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    as_number = {name for n, name in reads.items() if n in numbers}
+    return bool(added & as_number - names - {name for n, name in reads.items() if n not in numbers})
 
 
 def _places(nodes: list[Any]) -> set[Any]:

@@ -175,6 +175,8 @@ class CutRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self._torch.compiler.is_compiling():  # a part of PyTorch (`scan`) traces what runs, and this with it
+            return func(*args, **kwargs)
         if func is self._torch.Tensor.detach_:
             self._look_before_cut(args, kwargs)
         try:

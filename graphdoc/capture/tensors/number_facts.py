@@ -161,6 +161,11 @@ class Sample:
         self.apart = apart_by * 2.0 ** math.floor(math.log2(size)) if size > 0 and math.isfinite(size) else 0.0
         """How far the number that stands in the middle of all by its size is from the next one."""
 
+    def unmoved(self, first: Sample) -> set[int]:
+        """The parameters that have gradients, ids, and are bit by bit what they were."""
+        both = ((i, e[1], e[2], first._read.get(i)) for i, e in self._read.items())
+        return {i for i, bits, asked, was in both if was is not None and bool(asked.any()) and bits.equal(was[1])}
+
     def still(self, before: Sample) -> float | None:
         """The part of all elements with a gradient that are bit by bit what they were; None where none is known."""
         weight, still = self.others, 0.0

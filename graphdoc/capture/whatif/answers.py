@@ -22,6 +22,7 @@ from graphdoc.evidence import (
     GRADIENTS,
     LAST_ALONE,
     LEFT_OUT,
+    OTHER_DERIVATIVE,
     READ_PAST,
     RECOMPUTED,
     SAVED_OVER,
@@ -93,7 +94,7 @@ class Answers:
         for function in functions:
             every = {n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]}
             name = str(function["name"])
-            self._tell("other-derivative", target, function["made"], (), name, name, None, every, functions=[function])
+            self._tell(OTHER_DERIVATIVE, target, function["made"], (), name, name, None, every, functions=[function])
 
     def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
         """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
@@ -246,6 +247,15 @@ class Answers:
         if ends and self._dead is None:
             facts = {"rounding": ends[0]["how"], "jumps": jumps}
             self._tell_dead("zero-derivative", ends[0], target, chosen, "", facts)
+
+    def at_rest(self, target: Target, result: Result) -> None:
+        """The losses depend on these parameters, all that there are, and have no slope where they are and stay. One
+        that is zero has come to its end."""
+        told, losses = result.ends, [c["value"] for c in (result.base or {"calls": []})["calls"]]
+        rest = {i for a in result.answers if a.answer == AGREES and not a.gradient for i in a.parameters}
+        ends = [e for e in told["ends"] if any(f["user"] for f in e["frames"])] if isinstance(told, dict) else []
+        if ends and any(losses) and len(rest) == len(target.parameters) and self._dead is None:
+            self._tell_dead("zero-derivative", ends[0], target, rest, "at rest", {"rest": ends[0]["how"]})
 
     def _tell_dead(
         self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], key: str, facts: dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ class FunctionCheck(_OfClasses):
         """Functions whose backward gives the same whatever gradient it is given."""
         self._scaled: set[Any] = set()
         """Functions that a backward call has given another gradient than ones."""
+        self._derived: set[Any] = set()
+        """Functions whose derivative goes into a loss."""
 
     def __enter__(self) -> FunctionCheck:
         every: list[Any] = functions.subclasses(Function)
@@ -118,6 +121,11 @@ class FunctionCheck(_OfClasses):
                     continue  # it cannot be called by itself
         self._busy = False
 
+    def derives(self, outputs: Any) -> None:
+        below = (getattr(type(n), "_forward_cls", None) for n, _ in islice(nodes_behind(tensor_roots(outputs)), DEEP))
+        self._derived |= self._met.keys() & set(below)
+        self._passed |= self._derived
+
     def _receives(self, cls: Any, gradients: Any) -> None:
         if any(g is not None and bool((g != 1).any()) for g in gradients):
             self._scaled.add(cls)
@@ -156,9 +164,15 @@ class FunctionCheck(_OfClasses):
                 # All at once, then each alone: an input of few numbers is lost beside one of many.
                 ways = [(5, range(len(xs))), (6, range(len(xs))), *((5, [i]) for i in range(len(xs)) if len(xs) > 1)]
                 found = [f for seed, moved in ways if (f := self._compare(call, xs, steps, seed, moved)) is not None]
+                twice = not found and cls in self._derived
+                if twice:
+                    second = partial(self._derivative, call)
+                    found = [
+                        f for f in (self._compare(second, xs, steps, n, range(len(xs)), True) for n in (5, 6)) if f
+                    ]
                 if found:  # by one direction alone any other gradient may look like the opposite
                     slope, said = max(found, key=lambda f: abs(f[1] / f[0] + 1.0))
-                    self._wrong.append({**self._described(cls, at), "slope": slope, "gradient": said})
+                    self._wrong.append({**self._described(cls, at), "slope": slope, "gradient": said, "twice": twice})
         finally:
             torch.set_rng_state(drawn)
 
@@ -186,10 +200,26 @@ class FunctionCheck(_OfClasses):
             return False
         return any(bool(a.any()) for a, _ in pairs) and all(torch.equal(a, b) for a, b in pairs)
 
+    def _derivative(self, call: Callable[[list[Any]], list[Any]], xs: list[Any]) -> list[Any]:
+        """What its backward gives for one gradient, with the graph of that."""
+        with self._torch.enable_grad():
+            xs = [x if x.requires_grad else x.detach().requires_grad_() for x in xs]
+            outs = call(xs)
+            us = [self._torch.linspace(0.5, 1.5, o.numel(), dtype=o.dtype).reshape(o.shape) for o in outs]
+            given = self._torch.autograd.grad(outs, xs, us, create_graph=True, allow_unused=True)
+            return [0 * x if g is None else g + 0 * x for x, g in zip(xs, given, strict=True)]
+
     def _compare(
-        self, call: Callable[[list[Any]], list[Any]], xs: list[Any], steps: Any, seed: int, chosen: Collection[int]
+        self,
+        call: Callable[[list[Any]], list[Any]],
+        xs: list[Any],
+        steps: Any,
+        seed: int,
+        chosen: Collection[int],
+        all_of_them: bool = False,
     ) -> tuple[float, float] | None:
-        """What moving the chosen inputs does to an output, and what the backward says of it, where the two differ."""
+        """What moving the chosen inputs (``all_of_them``: those too that get no gradient) does to an output, and what
+        the backward says of it, where the two differ."""
         torch = self._torch
         generator = torch.Generator().manual_seed(seed)
 
@@ -204,7 +234,8 @@ class FunctionCheck(_OfClasses):
             pairs = zip(outs, us, strict=True)
             rows = [torch.autograd.grad(o, leaves, u.clone(), True, allow_unused=True) for o, u in pairs]
         given = [[torch.zeros_like(x) if g is None else g for x, g in zip(xs, row, strict=True)] for row in rows]
-        vs = [like(x) * (i in chosen and any(bool(row[i].any()) for row in given)) for i, x in enumerate(xs)]
+        moves = [i in chosen and (all_of_them or any(bool(row[i].any()) for row in given)) for i in range(len(xs))]
+        vs = [like(x) * may for x, may in zip(xs, moves, strict=True)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
             return None
         sizes = [[step * size_of(x) for x in xs] for step in steps]

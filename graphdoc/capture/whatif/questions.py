@@ -74,6 +74,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     missing, zero = missing - changed, zero - changed
     if missing or zero:
         answers.ended(target, look, missing, zero, result.ends)
+    answers.at_rest(target, result)
     ends: dict[str, Any] = {"reached": (), "shares": False} if isinstance(result.ends, str) else result.ends
     missing -= set(ends["reached"])
     if missing and ends["shares"]:

@@ -38,6 +38,9 @@ class ForkWatch:
     def began(self, outputs: Any) -> None:
         """A backward call begins."""
 
+    def derives(self, outputs: Any) -> None:
+        """A gradient is about to be taken that goes into a loss."""
+
     def told(self) -> Any:
         """What it answers, as plain data."""
         raise NotImplementedError
@@ -139,6 +142,8 @@ class Window:
         inputs = args[3] if len(args) > 3 and not kwargs.get("accumulate_grad", True) else None
         second, self._differentiated = self._differentiated, self._differentiated or bool(args[2:3] and args[2])
         if inputs is not None:
+            if self._move.watch is not None and bool(args[2:3] and args[2]):
+                self._move.watch.derives(outputs)
             known = {id(p): i for i, p in enumerate(target.parameters)}
             self._inputs = [known.get(id(t), -1) for t in inputs]
             if max(self._inputs, default=-1) < 0:

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Sign, SourceTexts
+from graphdoc.evidence import OTHER_DERIVATIVE, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
@@ -201,8 +201,8 @@ def _untold(program: Program) -> Finding | None:
 
 def _measured(program: Program) -> Finding | None:
     """No error: the gradient of the loss is another one, and so is the derivative of this Function's forward."""
-    seen = _seen(program, "other-derivative")
-    if seen is None:
+    seen = _seen(program, OTHER_DERIVATIVE)
+    if seen is None or seen[0].facts["functions"][0].get("twice"):
         return None
     sign, function, at = seen
     gives, whose = times(sign.facts["functions"][0]), folded(sign.parameters) or "what it was computed from"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
-from graphdoc.finding import Finding, edit_at, together
+from graphdoc.evidence import OTHER_DERIVATIVE, WRITTEN_OVER, Frame, Node, SourceTexts
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.messages.tables import rows
 from graphdoc.program import bindings
-from graphdoc.program.custom_functions import saved_again, used
+from graphdoc.program.custom_functions import backward_of, forward_of, kept_besides, saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely
@@ -36,7 +36,9 @@ A `torch.autograd.Function` breaks one of the rules of its `ctx`:
 - there is no `backward`;
 - it writes in place to what it is given: its backward to the gradient, which another operation is given as well, or
   its forward, by way of `data`, to a result that an operation before it has saved. Nothing fails, and the gradients
-  are wrong.""",
+  are wrong;
+- a loss is computed from a gradient (a force, a gradient penalty), and backward uses what forward computed on the way:
+  the second derivative takes it as constant. Nothing fails, and the gradients are wrong.""",
     why="""\
 `save_for_backward` is how PyTorch watches a tensor from the forward to the backward: it counts in-place writes to it,
 frees it after the backward, and avoids a reference cycle when an output is saved. It can do that for tensors only:
@@ -114,7 +116,11 @@ _MISUSES = [_Misuse(tuple(ids.split()), *said) for ids, *said in rows("function_
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
-    return _told(program, known) if known is not None else _saved_twice(program) or _written_over(program)
+    return (
+        _told(program, known)
+        if known is not None
+        else _saved_twice(program) or _written_over(program) or _second(program)
+    )
 
 
 _WHOLE = "The other operation is given the gradient as it was. The Function gives back what it did; one more tensor."
@@ -144,6 +150,42 @@ def _written_over(program: Program) -> Finding | None:
     remedies = tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else ()
     because = f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients"
     return Finding(*Proof.RERUN.at(0.97), title, text, spans, remedies=remedies, because=because)
+
+
+def _second(program: Program) -> Finding | None:
+    """No error: a loss is computed from its gradient, and the derivative of that is another one."""
+    sign = first_sign(program.signs, OTHER_DERIVATIVE)
+    function = next(used(sign.facts), None) if sign is not None else None
+    at = backward_of(program.sources, function) if function is not None else None
+    if sign is None or function is None or at is None or not sign.facts["functions"][0].get("twice"):
+        return None
+    forward, whose = forward_of(program.sources, *at), folded(sign.parameters) or "what it was computed from"
+    kept = kept_besides(forward) if forward is not None else []
+    names = " and ".join(f"`{n}`" for n in dict.fromkeys(map(bindings.text_of, kept)))
+    name, head = f"`{function.name}.backward`", replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
+    title = f"second derivatives of `{function.name}` are wrong"
+    title += f": they take {names} as constant" * (0 < len(names) < 20)
+    text = f"The loss is computed from a gradient, so PyTorch differentiates {name} too. What forward computes is not "
+    text += f"recorded: to autograd it is a constant. Compute it again in {name} from what forward was given."
+    marks = [bindings.frame_of(program.sources, at[0], n) for n in kept] or [head]
+    label = "computed in forward: has no graph" if kept else "its result has another derivative than autograd finds"
+    spans = (
+        *(span("cause", f, label) for f in marks[:3]),
+        *span_of("created", function.apply, "is applied here"),
+        *span_of("related", sign.other, "takes it for the gradient of the loss"),
+    )
+    because = f"at {sign.count} steps its inputs were moved, and its gradient moved otherwise than autograd says; the "
+    because += f"gradient of {whose} is not that of the loss"
+    remedies = (_AGAIN,) if kept else ()
+    return Finding(*likely(0.9), title, text, spans, remedies=remedies, because=because)
+
+
+_AGAIN = Remedy(
+    "display",
+    "Save what forward was given with `save_for_backward`, and compute the rest in backward",
+    "display",
+    "Backward then computes it once more. What forward returns may be saved too: autograd knows its derivative.",
+)
 
 
 def _told(program: Program, known: _Misuse) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Frame, Node
+from graphdoc.evidence import ALL_ZEROS, Cut, Frame, Node
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
@@ -160,7 +160,7 @@ _UNSEEN = "the loss is made of indices, comparisons, integers or samples, which 
 def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
     flat = first_sign(program.signs, "zero-derivative", "scale-alone")
-    if flat is not None:
+    if flat is not None and ("rest" not in flat.facts or first_sign(program.signs, ALL_ZEROS) is not None):
         return zero_derivative(program, flat)
     cut = find_cut(program, "nondifferentiable")
     if cut is not None:

@@ -100,6 +100,12 @@ def _told(program: Program, sign: Sign) -> Finding:
             "No module has the parameters that the optimizer holds: they were replaced, or are those of an earlier "
             "network. It goes on stepping them, and they get no gradient."
         )
+    if sign.facts.get("gathered"):
+        why = (
+            "A forward had run, so FSDP2 had gathered whole parameters in the place of its shards when the optimizer "
+            "was made. Gradients go to the shards. Make the optimizer before the first forward, or call "
+            "`model.reshard()` in front of it."
+        )
     elif change is None and later is None and not sign.facts.get("gone", True):
         what = "holds none of what gets gradients"
         why = (

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
-from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
+from graphdoc.program.bindings import frame_of, function_at, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
-from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
+from graphdoc.program.custom_functions import (
+    Used,
+    acts,
+    backward_of,
+    forward_of,
+    inputs_of,
+    returned_values,
+    takes_ctx,
+    used,
+)
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, loop_of, of_sign, place, span, span_of
 from graphdoc.program.written_out import call_made
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -94,8 +105,12 @@ def _beside_the_loss(program: Program) -> Finding | None:
         return None
     bound, name, read = kept
     takes = differentiated.args or [getattr(differentiated.func, "value", differentiated.func)]
-    loss = text_of(takes[0].args[0] if isinstance(takes[0], ast.Call) and takes[0].args else takes[0])
-    whose, late = folded(sign.parameters), name == loss
+    first = takes[0]
+    if isinstance(first, ast.Call) and first.args and last_word(first.func) == "scale":
+        first = first.args[0]
+    loss = text_of(first)
+    inside = bound.in_function_of(call)
+    whose, late = folded(sign.parameters), name == loss and inside
     title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
     note = f"the other terms of `{name}` train {whose} as well"
     remedies = [*remedy_at(call, "use_instead", f"differentiate `{name}`", "unsafe", note, operand=loss, name=name)]
@@ -106,8 +121,12 @@ def _beside_the_loss(program: Program) -> Finding | None:
         remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
         if loop_of(sources, bound) != loop_of(sources, call):
             remedies.clear()  # it would run once for each term
-    elif not (bound.in_function_of(call) and name.isidentifier() and bound.line < call.line):
+    elif not inside:  # the function that adds up returns the loss alone
+        title = f"`{name}` is only read as a number: `backward()` gets none of its other terms"
+        remedies = together(_returned_instead(sources, bound, name), f"return `{name}`", "unsafe", note)
+    elif not (name.isidentifier() and bound.line < call.line):
         remedies.clear()
+    where = f"`{loss}`, and `backward()` runs on `{loss}`" if inside else "what is returned"
     return Finding(
         0.75,
         # That no call goes through it is seen, not that one should: who reads it as a number may want just that.
@@ -115,7 +134,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
         title,
         f"`backward()` runs on `{loss}` before these terms are added: no gradient contains them."
         if late
-        else f"`{name}` adds terms to `{loss}`, and `backward()` runs on `{loss}`: no gradient contains these terms.",
+        else f"`{name}` adds terms to {where}: no gradient contains these terms.",
         (
             span("cause", call, f"differentiates `{loss}`" + " before the sum" * late),
             span("cause", made, "adds what no backward call goes through"),
@@ -124,6 +143,19 @@ def _beside_the_loss(program: Program) -> Finding | None:
         because=f"at {sign.count} steps the terms beside `{loss}`, differentiated by themselves, had a gradient for "
         f"{whose}; no backward call gives it",
     )
+
+
+def _returned_instead(sources: SourceTexts, bound: Frame, name: str) -> list[dict[str, Any]]:
+    """The edits by which every return that comes after a sum gives back the sum in the place of its one summand."""
+    source, function = source_at(sources, bound), function_at(sources, bound)
+    summands = names_read(statement_at(sources, bound) or ast.Pass())
+    found = []
+    for returned in each(function, ast.Return) if function is not None else ():
+        texts = [source.segment(v) for v in returned_values(returned)]
+        if summands.intersection(texts) and returned.lineno > bound.line:
+            values = [name if t in summands else t for t in texts]
+            found.append(edit_at("return_values", frame_of(sources, bound.file, returned), values=values))
+    return found
 
 
 def _dropped(program: Program) -> Finding | None:

@@ -8,7 +8,7 @@ from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_limits import shortened
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
@@ -23,7 +23,8 @@ and the sum is rounded back.""",
     why="""\
 A `bfloat16` has 8 significant bits: near 1 the next number is 0.0078 away, near 0.1 it is 0.0005. `step()` adds the
 update to the parameter in the parameter's own format. With Adam an update is about as large as the learning rate, so
-at a rate of 1e-5 only elements below 0.004 can move. Nothing fails, and the loss goes down a little by those.""",
+at a rate of 1e-5 only elements below 0.004 can move. Nothing fails, and the loss goes down a little by those. The
+weights of a norm begin at 1: at any usual rate they keep that value while the rest of the model learns.""",
     example="""\
 model = Net().to(torch.bfloat16)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
@@ -39,7 +40,7 @@ the optimizer hold a copy of 32 bits and copy it into the model after each step.
 keeps what was rounded off, needs less memory. A larger learning rate helps only what it is not too large for.""",
     not_this="""\
 - The learning rate is still rising, or has fallen to nearly zero at the end of a schedule.
-- A few small tensors stand still, such as the weights of a norm, which are near 1.
+- The weights of a norm, which are near 1, stand still in the first steps. They are told when they have not moved in 64.
 - A `GradScaler` leaves out every step: `scaler-skips-every-step`.
 - The gradients themselves are zero: `nondifferentiable-op`.""",
     references=(links.OPTIM, ("Automatic mixed precision", "amp.html"), ("torch.finfo", "type_info.html")),
@@ -67,10 +68,17 @@ def _told(program: Program, sign: Sign) -> Finding:
     text = f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. "
     text += "Keep the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 "
     text += "copy."
+    whole = "unmoved" in sign.facts
     note = "Updates down to a ten-millionth of a parameter then count; the forward pass still runs in 16 bits."
     remedies = (
         Remedy("keep_float32", "keep the parameters in float32, and compute under `torch.autocast`", "display", note),
     )
     because = f"in {sign.count} steps, {share} or more of the elements with a gradient did not change; {dtype} numbers "
     because += f"of their size are {apart:.2g} apart, and the learning rate is {rate:.3g}"
-    return Finding(*Proof.STEPS.at(0.9), title, text, tuple(spans), remedies=remedies, because=because)
+    weight = Proof.STEPS.at(0.9)
+    if whole:  # that they stand still is seen; that the others, which move, are not enough is not
+        weight = likely(0.6)
+        title = f"{dtype} rounds every update of {whose} away: they never move"
+        because = "more than 64 steps after the first, each of their elements is bit by bit what it was; they have "
+        because += f"gradients, and the learning rate is {rate:.3g}"
+    return Finding(*weight, title, text, tuple(spans), remedies=remedies, because=because)
