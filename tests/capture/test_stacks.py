@@ -117,7 +117,7 @@ class Around(Direct):
 def test_each_way_to_a_node_gives_the_whole_stack() -> None:
     undo = stacks.stand_in(torch)
     try:
-        ways = [Direct(), node, Around(), Resumed(), Direct().forward, lambda x: node(x) and Direct()(x)]
+        ways: list[Any] = [Direct(), node, Around(), Resumed(), Direct().forward, lambda x: node(x) and Direct()(x)]
         assert False not in [each(1) for way in ways * 4 for each in (way, ways[0])]
         sys.settrace(lambda *_: None)  # begins while functions run that have a stack
         assert False not in [way(1) for way in ways * 4]
