@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,4 +86,41 @@ def test_torchs_own_functions_are_read_once_and_their_callers_each_time() -> Non
             assert first[0].co_filename.startswith(str(Path(torch.__file__).parent))
             assert first[::2] == second[::2], "the same functions, the same nearest stack"
     finally:
+        undo()
+
+
+def node(_: int) -> bool:
+    """Whether the stack that a node made here would get is that of the functions that run now."""
+    raw, whole = stacks.format_stack().raw, stacks.RawStack()
+    frame: Any = sys._getframe()
+    while frame is not None:
+        whole += (frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return raw[:1] == whole[:1] and raw[2:] == whole[2:]
+
+
+class Direct(torch.nn.Module):
+    def forward(self, x: int) -> bool:
+        return node(x)
+
+
+class Resumed(torch.nn.Module):
+    def forward(self, x: int) -> bool:
+        return False not in [node(x + i) for i in range(2)] and all(node(x) for _ in range(2))
+
+
+class Around(Direct):
+    def __call__(self, x: int) -> bool:
+        return bool(self._call_impl(x))
+
+
+def test_each_way_to_a_node_gives_the_whole_stack() -> None:
+    undo = stacks.stand_in(torch)
+    try:
+        ways: list[Any] = [Direct(), node, Around(), Resumed(), Direct().forward, lambda x: node(x) and Direct()(x)]
+        assert False not in [each(1) for way in ways * 4 for each in (way, ways[0])]
+        sys.settrace(lambda *_: None)  # begins while functions run that have a stack
+        assert False not in [way(1) for way in ways * 4]
+    finally:
+        sys.settrace(None)
         undo()

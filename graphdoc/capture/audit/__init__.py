@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 MOST_SNAPSHOTS = 8
 """Searches for names in one run; each may take a tenth of a second."""
 
-ALL, APART = 128, 32
-"""Steps of an optimizer that are all looked at; of the later ones two in a row, so many steps apart."""
+ALL, APART = 64, 32
+"""Steps of an optimizer that are all looked at; of the later ones two in a row, so many steps apart, and at first half
+so many."""
 MOST_CLEARS = 50
 """Modules that clear gradients, of which it is asked whose they are."""
 MOST_LOADED = 100_000
@@ -201,9 +202,10 @@ class Audit:
     def _next(self, seen: Seen) -> int:
         """The step of this optimizer that is looked at next."""
         steps = seen.steps
-        if steps < ALL or steps % APART == 0 or self.early or any(watch.wants(seen) for watch in self.watches):
+        apart = APART if steps >= 2 * ALL else APART // 2
+        if steps < ALL or steps % apart == 0 or self.early or any(watch.wants(seen) for watch in self.watches):
             return steps + 1
-        return min(n for n in (steps - steps % APART + APART, seen.look, *LOOKS) if n > steps)
+        return min(n for n in (steps - steps % apart + apart, seen.look, *LOOKS) if n > steps)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -86,26 +86,68 @@ def _passed(*_: Any) -> None:
 _PASSED: Any = _passed
 
 
-def format_stack() -> Stack:
-    """Stands in for ``torch.fx.traceback.format_stack``; runs once for every node, so it does nothing but look."""
+def format_stack() -> Stack:  # noqa: C901 (a call costs more than all these questions)
+    """Stands in for ``torch.fx.traceback.format_stack``; runs once for every node, so it does nothing but look.
+
+    Most functions are called by one with a stack; or by a module that such a one calls; or there is one more between
+    the function and the module. These ways are read at one go, ``_walk`` does the others. Each says how it ends: to
+    share the end costs more. The interpreter is quicker with type(x) than with x.__class__, and without asking whether
+    there is a caller. A caller with a stack was not traced when it got it, and a debugger that stops there since has
+    put its own function in the place.
+    """
     global _running
     try:
         frame = _getframe(1)
-        known = frame.f_trace
+        mine: Any = frame.f_trace
         lasti = frame.f_lasti
-        if known is _running and lasti == known.lasti:
-            return known
+        if mine is _running and lasti == mine.lasti:
+            return mine
         if _tracing["should_preserve_node_meta"]:
             return _original()  # type: ignore[no-any-return]
-        # The interpreter is quicker with type(x) than with x.__class__; here and below this counts.
-        if type(known) is not Stack:
-            return _walk(frame, known, lasti)
-        _running = _NOTHING
-        # Filling the slots here is cheaper than a call of __init__.
         stack = Stack()
         stack.lasti = lasti
-        stack.chain = known.chain
-        return stack
+        if type(mine) is Stack:
+            _running = _NOTHING
+            stack.chain = mine.chain
+            return stack
+        _running = stack
+        try:
+            outer: Any = frame.f_back
+            code = outer.f_code
+            if code is _call_code:
+                wrapper = outer.f_back
+                caller = wrapper.f_back
+                known = caller.f_trace
+                if type(known) is Stack:
+                    at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
+                    stack.chain = (frame.f_code, code, outer.f_lasti, at, way, by, caller.f_lasti, known)
+                    if mine is None or mine is _PASSED:
+                        frame.f_trace = stack
+                    return stack
+            else:
+                known = outer.f_trace
+                if type(known) is Stack:
+                    first = frame.f_code
+                    stack.chain = (first, code, outer.f_lasti, known)
+                    if (mine is None or mine is _PASSED) and not first.co_flags & _RESUMED:
+                        frame.f_trace = stack
+                    return stack
+                call = outer.f_back
+                if known is None and call.f_code is _call_code:
+                    wrapper = call.f_back
+                    caller = wrapper.f_back
+                    known = caller.f_trace
+                    if type(known) is Stack:
+                        first, to, by = frame.f_code, call.f_lasti, known.chain[0]
+                        at, way, last = wrapper.f_code, wrapper.f_lasti, caller.f_lasti
+                        stack.chain = (first, code, outer.f_lasti, _call_code, to, at, way, by, last, known)
+                        outer.f_trace = _PASSED
+                        if (mine is None or mine is _PASSED) and not first.co_flags & _RESUMED:
+                            frame.f_trace = stack
+                        return stack
+        except AttributeError:
+            pass  # there are fewer callers
+        return _walk(frame, stack)
     except ValueError:
         return nowhere()
     except RecursionError:
@@ -176,82 +218,29 @@ def stack_here(depth: int = 1) -> Stack:
 
 def stack_of_frame(frame: FrameType) -> Stack:
     """The stack of a function that is running."""
-    known = frame.f_trace
-    if type(known) is not Stack:
-        return _walk(frame, known, frame.f_lasti)
+    global _running
     stack = Stack()
     stack.lasti = frame.f_lasti
-    stack.chain = known.chain
-    return stack
-
-
-def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
-    """The stack of a function that has none yet (but ``mine`` in its ``f_trace``), down to the nearest caller's.
-
-    Most functions are called by one with a stack; or by a module that such a one calls; or there is one more between
-    the function and the module. These ways are read at one go, ``_walk_on`` does the others. They end alike, and say it
-    three times: to share the end costs a twentieth of the walk (``benchmarks/overhead.py --clock instructions``).
-    """
-    global _running
-    # Only a frame that nobody traces is ours to mark.
-    free = gettrace() is None
-    markable = free and (mine is None or mine is _PASSED)
-    stack = Stack()
-    stack.lasti = lasti
-    first = frame.f_code
-    outer = frame.f_back
-    known: Any
-    if outer is not None:
-        code = outer.f_code
-        if code is _call_code:
-            if (
-                (wrapper := outer.f_back) is not None
-                and (caller := wrapper.f_back) is not None
-                and type(known := caller.f_trace) is Stack
-            ):
-                at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
-                stack.chain = (first, code, outer.f_lasti, at, way, by, caller.f_lasti, known)
-                if markable:
-                    frame.f_trace = stack
-                _running = stack
-                return stack
-        else:
-            known = outer.f_trace
-            if type(known) is Stack:
-                stack.chain = (first, code, outer.f_lasti, known)
-                if markable and not first.co_flags & _RESUMED:
-                    frame.f_trace = stack
-                _running = stack
-                return stack
-            if (
-                known is None
-                and (call := outer.f_back) is not None
-                and call.f_code is _call_code
-                and (wrapper := call.f_back) is not None
-                and (caller := wrapper.f_back) is not None
-                and type(known := caller.f_trace) is Stack
-            ):
-                at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
-                stack.chain = (first, code, outer.f_lasti, _call_code, call.f_lasti, at, way, by, caller.f_lasti, known)
-                if free:
-                    outer.f_trace = _PASSED
-                    if markable and not first.co_flags & _RESUMED:
-                        frame.f_trace = stack
-                _running = stack
-                return stack
+    known: Any = frame.f_trace
+    if type(known) is Stack:
+        stack.chain = known.chain
+        return stack
     _running = stack
-    return _walk_on(frame, stack, free, markable)
+    return _walk(frame, stack)
 
 
-def _walk_on(frame: FrameType, stack: Stack, free: bool, markable: bool) -> Stack:
-    """The same, whoever is among the callers.
+def _walk(frame: FrameType, stack: Stack) -> Stack:
+    """The stack of a function that has none yet, down to the nearest caller's, whoever is among the callers.
 
     A caller is given a stack when it calls a module (it will call more of them), or is passed for the second time. No
     recursion: the program may be near its limit.
     """
+    # Only a frame that nobody traces is ours to mark.
+    free = gettrace() is None
+    mine = frame.f_trace
     chain: RawStack = [frame.f_code]
     stack.chain = chain
-    made = [(frame, stack)] if markable else []
+    made = [(frame, stack)] if free and (mine is None or mine is _PASSED) else []
     known: Any = None
     outer = frame.f_back
     while outer is not None:
