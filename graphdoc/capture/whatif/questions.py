@@ -40,6 +40,8 @@ from graphdoc.capture.whatif.measure import (
     Result,
     measure,
 )
+from graphdoc.capture.whatif.moves import size_of
+from graphdoc.capture.whatif.uncut import Uncut
 from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 from graphdoc.evidence import UNREAD
 
@@ -86,12 +88,22 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         found = yield from added(target, result, probe.look)
         if found is not None:
             answers.added(*found)
+    yield from _going_back(probe, target, result)
     if _suspected(probe, target, "beside"):
         beside = yield Move(watch=BesideLoss(target, result.base["written"]))
         answers.beside(target, answer_of(beside, []))
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch))
         answers.uncalled(target, answer_of(uncalled, []))
+
+
+def _going_back(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, None]:
+    """Of the numbers that leave a graph and go on in it, those that take a part of a gradient with them."""
+    audit = probe.witness.audit
+    found = audit.losses.going_back if audit is not None else {}
+    if found:
+        changed, _ = yield from gradients_with(target, result, Uncut(probe.look, found.keys()), by_size=True)
+        probe.answers.going_back(target, changed, [*found.values()])
 
 
 def _written_over(probe: WhatIf, target: Target, look: dict[str, Any], result: Result) -> Generator[Move, Any, None]:
@@ -193,12 +205,14 @@ def _answered(result: Result, *kinds: str) -> set[int]:
 
 
 def gradients_with(
-    target: Target, result: Result, watch: Any, least: float = DIFFERENT
+    target: Target, result: Result, watch: Any, least: float = DIFFERENT, by_size: bool = False
 ) -> Generator[Move, Any, tuple[set[int], Any]]:
     """Positions of the parameters whose gradient is another one, by such a part of it, in a fork with this watch, by
-    losses that are the same bit for bit; with what the watch has told."""
+    losses that are the same bit for bit; with what the watch has told. ``by_size``: what a parameter gives to the whole
+    is told by its own size too, which may have a unit."""
     if result.base is None:
         return set(), []
+    sizes = [size_of(p) if by_size else 1.0 for p in target.parameters]
     calls = result.base["calls"]
     before = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
     told = yield Move(first=True, watch=watch)
@@ -209,10 +223,10 @@ def gradients_with(
         return set(), []
     found = set[int]()
     for old, new in zip(before, after, strict=True):
-        whole = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
+        lengths = [[n * float(g.double().norm()) for n, g in zip(sizes, gs, strict=True)] for gs in (old, new)]
+        whole = COUNTS * max(sum(n * n for n in each) ** 0.5 for each in lengths)
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
-            apart = float((a - b).norm())
-            if apart > max(whole, least * float(a.norm()), least * float(b.norm())):
+            if sizes[i] * float((a - b).norm()) > max(whole, *(least * each[i] for each in lengths)):
                 found.add(i)
     return found, told["watch"]
 
