@@ -102,7 +102,7 @@ def _going_back(probe: WhatIf, target: Target, result: Result) -> Generator[Move
     audit = probe.witness.audit
     found = audit.losses.going_back if audit is not None else {}
     if found:
-        changed, _ = yield from gradients_with(target, result, Uncut(probe.look, found.keys()), by_size=True)
+        changed, _ = yield from gradients_with(target, result, Uncut(probe.look, found.keys()), COUNTS, by_size=True)
         probe.answers.going_back(target, changed, [*found.values()])
 
 
