@@ -63,14 +63,10 @@ def adds_from_arrays(sources: SourceTexts, signs: list[Sign]) -> bool:
     return added and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
-def rebuilds(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:
+def rebuilds(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether tensors are made of numbers that may have come out of a graph and go on in it: that is measured."""
     kinds = {"suspect-term", "suspect-part", "suspect-zero", "suspect-unreached"}
-    if not kinds.isdisjoint(s.kind for s in signs):
-        return any(_rebuilds(node) for node in _nodes(sources))
-    at = {w.split(": ")[0] for w in warnings if warned([w], "scalar-conversion-requires-grad")}
-    made = ((file, n) for file, n in bindings.everywhere(sources, ast.Call) if _rebuilds(n)) if at else ()
-    return any(f"{file}:{line}" in at for file, n in made for line in range(n.lineno, (n.end_lineno or 0) + 1))
+    return not kinds.isdisjoint(s.kind for s in signs) and any(_rebuilds(node) for node in _nodes(sources))
 
 
 def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:

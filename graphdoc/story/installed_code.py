@@ -322,7 +322,9 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.facts.get("inside"):
         lack, their = in_number(len(sign.parameters) != 1, "lack their")
         title = f"{whose or 'parameters'} {lack} a part of {their} gradient"
-        because = "the loss reaches them in another way too; where these numbers keep their graph, the loss is the same "
+        because = (
+            "the loss reaches them in another way too; where these numbers keep their graph, the loss is the same "
+        )
         because += "and its gradient is another one"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"

@@ -160,7 +160,7 @@ class Answers:
         """The gradient of these parameters is another one where numbers keep the graph that they have left."""
         audit, mine = self._probe.witness.audit, {id(target.parameters[i]) for i in changed}
         records = {site_of(r.raw)[:1]: r for r, behind in found if behind & mine}
-        if audit is not None and records and self._again(("back", target.number)):
+        if audit is not None and records:
             behind = frozenset[int]().union(*(b for _, b in found)) & mine
             audit.losses.tell_measured(Sign("cut-term", facts={"inside": True}), [*records.values()], behind)
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     """The whole plan; what it finds is handed to ``probe.answers``."""
     owners = _owners(probe, target)
+    yield from _going_back(probe, target)
     result = yield from measure(probe, target, owners)
     answers = probe.answers
     look = answers.measured(target, steps, result)
@@ -88,7 +89,6 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         found = yield from added(target, result, probe.look)
         if found is not None:
             answers.added(*found)
-    yield from _going_back(probe, target, result)
     if _suspected(probe, target, "beside"):
         beside = yield Move(watch=BesideLoss(target, result.base["written"]))
         answers.beside(target, answer_of(beside, []))
@@ -97,12 +97,14 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.uncalled(target, answer_of(uncalled, []))
 
 
-def _going_back(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, None]:
-    """Of the numbers that leave a graph and go on in it, those that take a part of a gradient with them."""
+def _going_back(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
+    """Whether numbers that were seen to leave a graph and to go on in it take a part of a gradient with them."""
     audit = probe.witness.audit
-    found = audit.losses.going_back if audit is not None else {}
-    if found:
-        changed, _ = yield from gradients_with(target, result, Uncut(probe.look, found.keys()), COUNTS, by_size=True)
+    found = audit.losses.going_back if audit is not None and not probe.trial else {}
+    base = (yield Move(first=True)) if found else ""
+    if isinstance(base, dict):
+        watch = Uncut(probe.look, found.keys())
+        changed, _ = yield from gradients_with(target, Result(base=base), watch, COUNTS, by_size=True)
         probe.answers.going_back(target, changed, [*found.values()])
 
 
