@@ -143,6 +143,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
     added = evidence.process.world_size <= 1 and suspicions.adds_from_arrays(sources, signs)
+    if evidence.process.world_size <= 1 and suspicions.rebuilds(sources, signs):
+        added, mode = True, mode or _measuring("", False, signs)
     if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode
     return _measuring(mode, asked, signs)

@@ -64,6 +64,12 @@ def adds_from_arrays(sources: SourceTexts, signs: list[Sign]) -> bool:
     return added and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
+def rebuilds(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether tensors are made of numbers that may have come out of a graph and go on in it: that is measured."""
+    kinds = {"suspect-term", "suspect-part", "suspect-zero", "suspect-unreached"}
+    return not kinds.isdisjoint(s.kind for s in signs) and any(_rebuilds(node) for node in _nodes(sources))
+
+
 def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:
     """Whether parameters without gradient may stand in blocks that a reentrant checkpoint ran without recording: none
     of the inputs required gradients. PyTorch warns of that, and a filter may have swallowed the warning."""
@@ -191,6 +197,14 @@ def _loses(node: ast.AST) -> bool:
         return keyword(node, "create_graph") is None
     made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
     return made or (is_method_call(node, *_NUMBERS) and all(isinstance(a, ast.Starred) for a in node.args))
+
+
+def _rebuilds(node: ast.AST) -> bool:
+    """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``, ``float(y) * x``."""
+    if isinstance(node, ast.Call) and called(node) in (*_MAKERS, "full", "full_like"):
+        return any(isinstance(n, ast.Name) for a in node.args for n in ast.walk(a))
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    return any(_is_called(n, ("float", "item")) for n in sides)
 
 
 def _cuts(node: ast.AST) -> bool:

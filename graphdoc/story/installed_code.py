@@ -316,6 +316,13 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.facts.get("part"):
         title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: it uses a drawn number"
         because = "other terms of the loss reach them; this one uses only what was drawn"
+    elif sign.facts.get("inside"):
+        lack, their = in_number(len(sign.parameters) != 1, "lack their")
+        title = f"{whose or 'parameters'} {lack} a part of {their} gradient"
+        because = (
+            "the loss reaches them in another way too; where these numbers keep their graph, the loss is the same "
+        )
+        because += "and its gradient is another one"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         lost = "go to no optimizer" if sign.facts.get("idle") else "are cleared before their step"

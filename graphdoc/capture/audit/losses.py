@@ -115,6 +115,8 @@ class Losses(Watch):
         """Whether the latest call that was looked at has reached what an optimizer holds."""
         self._parts = 0
         """Losses whose terms were looked at one by one."""
+        self.going_back: dict[Any, tuple[Record, frozenset[int]]] = {}
+        """By place: numbers that leave a graph and go on in it; what is lost with them is measured."""
         self._bypassed = Bypassed(audit)
         self.older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
@@ -153,6 +155,7 @@ class Losses(Watch):
                 if self._again(("drawn", record.place)):
                     self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)
         if self.watch is not None:
+            self.watch.since = noted[0]
             self.watch.begin()
 
     def _suspect(self, noted: Noted, roots: list[Any]) -> None:
@@ -177,6 +180,7 @@ class Losses(Watch):
         with self._unseen(), self._audit.torch.no_grad():
             held = self._audit.journal.held()
             if self.watch is not None:
+                self.going_back.update((r.place, (r, b)) for r, b in self.watch.going_back(roots, held))
                 return self.watch.drawn_into(roots, held)
             parts = parts_of(roots)
             missed = {i for part in parts for i in missed_by(part, parts, held)}

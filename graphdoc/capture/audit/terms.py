@@ -21,8 +21,17 @@ from graphdoc.capture.graph.summands import constants, missed_by, parts_of, top_
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
-from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph, flat
+from graphdoc.capture.second_run.cut_recorder import (
+    CONVERSIONS,
+    DETACHES,
+    FILLED,
+    QUIET,
+    REMADE,
+    came_without_graph,
+    flat,
+)
 from graphdoc.capture.second_run.cuts import CutWatch, is_draw
+from graphdoc.capture.second_run.reentries import Reentries
 from graphdoc.capture.tensors.access_paths import numbers_in
 from graphdoc.capture.tensors.facts import grad_fn_of, is_leaf
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -92,6 +101,9 @@ class TermWatch(CutWatch):
         """Places of such numbers whose graph a backward call goes through all the same, by another name."""
         self._through: deque[int] = deque(maxlen=MOST_LEFT)
         """Sequence numbers of the nodes that the latest backward calls have begun at, those of each row too."""
+        self.reentries = Reentries()
+        self.since = -1
+        """The index of the latest backward call that has begun before."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -143,8 +155,12 @@ class TermWatch(CutWatch):
         name = self._name(func)
         self._note_gradients(name, [*args, *(kwargs or {}).values()], result)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
-            nodes = (grad_fn_of(v) for v in flat(args) if isinstance(v, self._torch.Tensor))
+            given = [v for v in flat([*args, *(kwargs or {}).values()]) if isinstance(v, self._torch.Tensor)]
+            self.reentries.took(given, result)
+            nodes = (grad_fn_of(v) for v in given)
             self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
+        if name in REMADE | CONVERSIONS:
+            self._note_converted(name, [*args, *(kwargs or {}).values()], result)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args)
@@ -210,6 +226,16 @@ class TermWatch(CutWatch):
             self._surrogates.add(result.grad_fn._sequence_nr())
             return True
         return not numbers.isdisjoint(self._surrogates)
+
+    def _note_converted(self, name: str, args: list[Any], result: Any) -> None:
+        given = flat(flat(args[name in FILLED :]))
+        nodes = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
+        first = next(numbers_in(result), None) if isinstance(result, list) else result
+        self.reentries.note(name, self._of(first), [n for n in nodes if n is not None])
+
+    def going_back(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
+        """Numbers that have left a graph and go on in that of these roots, with the leaves behind them."""
+        return self.reentries.into(roots, self.entered_values.latest, held, self._taken_up, self.since)
 
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""

@@ -127,6 +127,10 @@ COPIES = "tensor"
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
 CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
 """These take a shape and a type from a tensor, and none of its values."""
+FILLED = {"full", "full_like", "new_full"}
+"""These take a value to fill it with besides."""
+REMADE = {COPIES, "as_tensor", *FILLED}
+"""What these are given are numbers; nobody gives them a tensor with a graph to be rid of that."""
 EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 MOST_UNRECORDED = 100
 MOST_WALKED = 1_000_000
@@ -293,7 +297,7 @@ class CutRecorder(TorchFunctionMode):
         if not record.recording:
             record.switch = self._witness.switches.in_force(inference)
         record.loose = name in EMPTY  # what is read from a file is put into such memory, and that is not seen
-        if name in CREATORS:
+        if name in CREATORS - FILLED:
             return record
         record.listed = bool(args) and isinstance(args[0], list | tuple)
         if record.listed:
@@ -304,6 +308,7 @@ class CutRecorder(TorchFunctionMode):
         axis = kwargs.get("dim", args[1] if name == "argmax" and len(args) > 1 else None)
         if name == "argmax" and isinstance(axis, int):
             record.choices = args[0].shape[axis]
+        args = args[name in FILLED :]
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.origins:

@@ -12,7 +12,7 @@ import torch
 from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
-from graphdoc.capture.places.frames import plain
+from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
@@ -156,6 +156,14 @@ class Answers:
         audit, frames = self._probe.witness.audit, self._frames(records[-1].raw)
         if audit is not None and _is_of_the_program(records[-1], frames) and self._again(("added", records[0].place)):
             audit.losses.tell_measured(Sign("constant-term"), records[-1:], added=_frames(sum_))
+
+    def going_back(self, target: Target, changed: set[int], found: list[tuple[Record, frozenset[int]]]) -> None:
+        """The gradient of these parameters is another one where numbers keep the graph that they have left."""
+        audit, mine = self._probe.witness.audit, {id(target.parameters[i]) for i in changed}
+        records = {site_of(r.raw)[:1]: r for r, behind in found if behind & mine}
+        if audit is not None and records:
+            behind = frozenset[int]().union(*(b for _, b in found)) & mine
+            audit.losses.tell_measured(Sign("cut-term", facts={"inside": True}), [*records.values()], behind)
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""

@@ -39,6 +39,8 @@ from graphdoc.capture.whatif.measure import (
     Result,
     measure,
 )
+from graphdoc.capture.whatif.moves import size_of
+from graphdoc.capture.whatif.uncut import Uncut
 from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 from graphdoc.evidence import UNREAD
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     """The whole plan; what it finds is handed to ``probe.answers``."""
     owners = _owners(probe, target)
+    yield from _going_back(probe, target)
     result = yield from measure(probe, target, owners)
     answers = probe.answers
     look = answers.measured(target, steps, result)
@@ -92,6 +95,17 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch))
         answers.uncalled(target, answer_of(uncalled, []))
+
+
+def _going_back(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
+    """Whether numbers that were seen to leave a graph and to go on in it take a part of a gradient with them."""
+    audit = probe.witness.audit
+    found = audit.losses.going_back if audit is not None and not probe.trial else {}
+    base = (yield Move(first=True)) if found else ""
+    if isinstance(base, dict):
+        watch = Uncut(probe.look, found.keys())
+        changed, _ = yield from gradients_with(target, Result(base=base), watch, COUNTS, by_size=True)
+        probe.answers.going_back(target, changed, [*found.values()])
 
 
 def _written_over(probe: WhatIf, target: Target, look: dict[str, Any], result: Result) -> Generator[Move, Any, None]:
@@ -193,12 +207,14 @@ def _answered(result: Result, *kinds: str) -> set[int]:
 
 
 def gradients_with(
-    target: Target, result: Result, watch: Any, least: float = DIFFERENT
+    target: Target, result: Result, watch: Any, least: float = DIFFERENT, by_size: bool = False
 ) -> Generator[Move, Any, tuple[set[int], Any]]:
     """Positions of the parameters whose gradient is another one, by such a part of it, in a fork with this watch, by
-    losses that are the same bit for bit; with what the watch has told."""
+    losses that are the same bit for bit; with what the watch has told. ``by_size``: what a parameter gives to the whole
+    is told by its own size too, which may have a unit."""
     if result.base is None:
         return set(), []
+    sizes = [size_of(p) if by_size else 1.0 for p in target.parameters]
     calls = result.base["calls"]
     before = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
     told = yield Move(first=True, watch=watch)
@@ -209,10 +225,10 @@ def gradients_with(
         return set(), []
     found = set[int]()
     for old, new in zip(before, after, strict=True):
-        whole = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
+        lengths = [[n * float(g.double().norm()) for n, g in zip(sizes, gs, strict=True)] for gs in (old, new)]
+        whole = COUNTS * max(sum(n * n for n in each) ** 0.5 for each in lengths)
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
-            apart = float((a - b).norm())
-            if apart > max(whole, least * float(a.norm()), least * float(b.norm())):
+            if sizes[i] * float((a - b).norm()) > max(whole, *(least * each[i] for each in lengths)):
                 found.add(i)
     return found, told["watch"]
 

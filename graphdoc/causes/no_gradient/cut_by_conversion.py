@@ -16,6 +16,8 @@ from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
+from graphdoc.source.module import each
+from graphdoc.source.paths import called
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
@@ -111,6 +113,14 @@ SMOOTH = Remedy(
 )
 
 
+FILLED = Remedy(
+    "filled",
+    "Multiply ones by the tensor instead",
+    "display",
+    "`torch.full_like` takes a number; `torch.ones_like(x) * value` has the same values and keeps the graph of it.",
+)
+
+
 def _in_steps(program: Program) -> bool:
     """Whether the loss was measured to depend on what is cut off in steps alone: through a whole number."""
     sign = program.evidence.as_if
@@ -134,6 +144,9 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         shape = {"flat": bool(cut.element_dims), "nested": cut.nested, "mixed": cut.mixed}
         how = {name: True for name, holds in shape.items() if holds}
         return remedy_at(frame, "stack_instead_of_tensor", fix, "safe", note, structure=structure, **how)
+    fills = each(bindings.tree_at(sources, frame), ast.Call) if call is not None else ()
+    if any(called(n) in ("full", "full_like", "new_full") and any(a is call for a in n.args) for n in fills):
+        return (FILLED,)  # of a tensor too they take the number alone
     title = f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else ""
     in_torch = Remedy("torch_instead_of_numpy", title, "unsafe", missing_graph.kept_note(cut), {"place": place(frame)})
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):

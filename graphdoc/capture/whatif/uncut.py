@@ -1,0 +1,70 @@
+"""What a step is where the numbers that leave a graph at some places keep it: the same, but for its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.second_run.cut_recorder import FILLED, REMADE, CutRecorder
+from graphdoc.capture.whatif.window import ForkWatch
+
+
+class Uncut(TorchFunctionMode, ForkWatch):
+    """A watch of one step in which conversions at these places give what has a graph; where a number in Python has to
+    be given, the operations that take it are given the tensor."""
+
+    def __init__(self, look: CutRecorder, places: Collection[Any]) -> None:
+        super().__init__()
+        self._look, self._places = look, places
+        self._names = {op for op, _ in places}
+        self._numbers: dict[int, tuple[float, Any]] = {}
+        self._within = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result, name = func(*args, **(kwargs or {})), self._look._name(func)
+        if self._within:
+            return result
+        self._within = True
+        try:
+            return self._kept(func, name, args, kwargs or {}, result)
+        finally:
+            self._within = False
+
+    def _kept(self, func: Any, name: str, args: Any, kwargs: dict[str, Any], result: Any) -> Any:
+        here = name in self._names and (name, site_of(stacks.stack_here(3))) in self._places
+        if here and name not in REMADE:
+            whole = args[0].reshape(-1)
+            numbers = result if isinstance(result, list) else [result]
+            if all(type(n) is float for n in numbers) and len(numbers) == len(whole):
+                self._numbers.update((id(n), (n, t)) for n, t in zip(numbers, whole.unbind(), strict=True))
+        elif name in REMADE and (here or self._numbers):
+            torch = self._look._torch
+            parts = list(self._parts([*args[name in FILLED :][: 1 + (name == "full")], kwargs.get("fill_value")]))
+            if any(isinstance(p, torch.Tensor) and p.requires_grad for p in parts):
+                flat = [p.reshape(-1) if isinstance(p, torch.Tensor) else torch.tensor([p]) for p in parts]
+                whole = torch.cat([p.to(result.dtype) for p in flat])
+                return whole[-1].expand(result.shape).clone() if "full" in name else whole.reshape(result.shape)
+        elif self._numbers:
+            given = tuple(self._known(a) for a in args)
+            if any(a is not b for a, b in zip(args, given, strict=True)):
+                return func(*given, **kwargs)
+        return result
+
+    def _known(self, value: Any) -> Any:
+        number, tensor = self._numbers.get(id(value), (None, None))
+        return tensor if number is value and tensor is not None else value
+
+    def _parts(self, values: Any) -> Iterator[Any]:
+        for value in values:
+            if isinstance(value, list | tuple):
+                yield from self._parts(value)
+            elif value is not None:
+                yield self._known(value)
+
+    def told(self) -> Any:
+        """Nothing more: the gradients tell."""
+        return True
