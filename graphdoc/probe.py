@@ -142,6 +142,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:cuts"
     elif first_sign(signs, "suspect-product") is not None:
         mode = "probe:product"
+    elif suspicions.passes_by_a_sum(sources, signs):
+        mode = _measuring("probe:cuts:around", False, signs) if measurable else "probe:cuts:around"
     elif measurable:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None

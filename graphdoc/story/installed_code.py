@@ -316,6 +316,14 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
+    elif idle := [Frame(**f) for f in sign.facts.get("idle_sum", ())]:
+        title = f"a term misses {whose}: its straight-through sum is never used"
+        because = "in each round that was seen the sum was made and nothing took it; this term uses what the decision "
+        because += "alone looks up"
+        spans.append(span("related", idle[0], "has the decision's value and a gradient, and goes nowhere"))
+        note = f"the term then reaches {whose}: the sum has the values that are looked up by the decision"
+        way = Remedy("use_the_sum", "let this term take the straight-through sum", "display", note)
+        finding = replace(finding, remedies=(way,))
     elif sign.facts.get("part"):
         title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: it uses a drawn number"
         because = "other terms of the loss reach them; this one uses only what was drawn"
