@@ -47,6 +47,7 @@ _LINEAR = (
     *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
 )
 _PICKING = ("Index", "MaskedSelect", "MaskedFill", "Where", "Gather", "Cat", "Stack")
+_PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 _CURVED = ("Softplus", "Log1p", "Expm1", "Xlogy")
 MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
@@ -372,8 +373,9 @@ def _element_terms(roots: list[Any], whole: Collection[Any]) -> list[Any]:
     """What a loss is a weighted sum of element by element, as a mean under a mask is; ``whole``: not taken apart."""
 
     def below(node: Any) -> list[Any]:
-        added = node not in whole and (_is_linear(node) or _kind(node) in _PICKING)
-        return walk.inputs_of(node) if added else []
+        taken, kind = walk.inputs_of(node), _kind(node)
+        added = _is_linear(node) or kind in _PICKING or (kind in _PRODUCTS and len(taken) == 1)
+        return taken if added and node not in whole else []
 
     top = dict.fromkeys(walk.reached([n for n in roots if n is not None], below))
     return [node for node in top if not below(node)]
