@@ -327,7 +327,7 @@ GRADIENTS_ASKED = "gradients-asked"
 LEFT_OUT = "left-out"
 """Of parameters that no loss depends on: ``stack`` is where the last result was made of them, ``other`` a backward
 call, ``facts["positions"]`` where they stand among those of their optimizer, ``facts["apart"]`` whether in a group of
-their own."""
+their own, ``facts["number"]`` whether that is a single number, and ``facts["alone"]`` of data and of them alone."""
 LEARNED = "learned"
 """In the mode of a run: steps like the last ones are not recorded."""
 ASSIGNED = "data ="

@@ -139,6 +139,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:hidden"
     elif suspicions.may_be_constant(sources, signs) or first_sign(signs, "suspect-residual") is not None:
         mode = "probe:cuts"
+    elif suspicions.passes_by_a_sum(sources, signs):
+        mode = _measuring("probe:cuts:around", False, signs) if measurable else "probe:cuts:around"
     elif measurable:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None

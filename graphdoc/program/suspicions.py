@@ -79,8 +79,16 @@ def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]
 
 def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters without gradient may enter the loss in the detached part of a straight-through sum alone."""
-    if not any(s.kind == "suspect-unreached" for s in signs):
-        return False
+    return any(s.kind == "suspect-unreached" for s in signs) and _has_an_estimator(sources)
+
+
+def passes_by_a_sum(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether a term that misses parameters may take what a decision looks up, and no straight-through sum of it."""
+    part = any(s.kind == "suspect-part" for s in signs) and all(s.weak for s in signs)
+    return part and _has_an_estimator(sources)
+
+
+def _has_an_estimator(sources: SourceTexts) -> bool:
     sums = ((file, n) for file, n in bindings.everywhere(sources, ast.BinOp) if isinstance(n.op, ast.Add))
     return any(_is_estimator(written_out(sources, bindings.frame_of(sources, file, n), n)) for file, n in sums)
 

@@ -313,34 +313,29 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
+    elif idle := [Frame(**f) for f in sign.facts.get("idle_sum", ())]:
+        title = f"a term misses {whose}: its straight-through sum is never used"
+        because = "in each round that was seen the sum was made and nothing took it; this term uses what the decision "
+        because += "alone looks up"
+        spans.append(span("related", idle[0], "has the decision's value and a gradient, and goes nowhere"))
+        note = f"the term then reaches {whose}: the sum has the values that are looked up by the decision"
+        way = Remedy("use_the_sum", "let this term take the straight-through sum", "display", note)
+        finding = replace(finding, remedies=(way,))
     elif sign.facts.get("part"):
         title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: it uses a drawn number"
         because = "other terms of the loss reach them; this one uses only what was drawn"
     elif sign.facts.get("inside"):
         lack, their = in_number(len(sign.parameters) != 1, "lack their")
         title = f"{whose or 'parameters'} {lack} a part of {their} gradient"
-        because = (
-            "the loss reaches them in another way too; where these numbers keep their graph, the loss is the same "
-        )
-        because += "and its gradient is another one"
+        because = "the loss reaches them in another way too; where these numbers keep their graph, the loss is the "
+        because += "same and its gradient is another one"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         lost = "go to no optimizer" if sign.facts.get("idle") else "are cleared before their step"
         because = "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to "
         because += f"others {lost}"
     else:
-        receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
-        cut_off = f"the graph is cut after {them}"
-        title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
-        because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
-        if slope := sign.facts.get("measured"):
-            because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
-        if sign.facts.get("before"):
-            because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a "
-            because += "row"
-        if sign.facts.get("at_steps"):
-            title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
-            because = f"{they} had none at each step of {their} optimizer that was looked at"
+        title, because = _of_none(sign, whose)
     told = program.cuts[0] if program.cuts else None
     explanation = f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has "
     explanation += "a graph."
@@ -354,6 +349,23 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now
+
+
+def _of_none(sign: Sign, whose: str) -> tuple[str, str]:
+    """The title, and what was seen, of parameters that have no gradient at all when their optimizer steps."""
+    receives, has, they, them, their = in_number(len(sign.parameters) != 1, "receive have they them their")
+    cut_off = f"the graph is cut after {them}"
+    title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
+    because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
+    if slope := sign.facts.get("measured"):
+        because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
+    if sign.facts.get("before"):
+        because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a "
+        because += "row"
+    if sign.facts.get("at_steps"):
+        title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
+        because = f"{they} had none at each step of {their} optimizer that was looked at"
+    return title, because
 
 
 def _trains_nobody(program: Program) -> bool:

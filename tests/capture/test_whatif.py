@@ -476,6 +476,53 @@ def test_a_parameter_at_the_bound_that_it_is_clipped_to_is_not_moved(tmp_path: P
     assert "agrees" in given and "another" not in given, looks(evidence)
 
 
+PADDED = """
+table = nn.Embedding(6, 6, padding_idx=0)
+nn.init.normal_(table.weight)
+words = torch.arange(32 * 5).reshape(32, 5) % 6
+"""
+
+
+def test_the_padding_of_an_embedding_is_not_moved(tmp_path: Path) -> None:
+    """A loss depends on that row, and autograd gives it nothing on purpose."""
+    lines = "z = enc(x) + 3 * table(words).mean(1).tanh()"
+    rounds = ROUND.replace("LINES", lines).replace(
+        "for _", "opt.add_param_group({'params': table.parameters()})\nfor _"
+    )
+    assert set(answers(measured(tmp_path, NET + PADDED + rounds)).values()) == {"agrees"}
+
+
+OWN = """
+from torch import nn
+net = nn.Linear(8, 1)
+class Copies:
+    def __init__(self, model):
+        self.model, self.main = model, [p.detach().clone().requires_grad_() for p in model]
+        self.inner = torch.optim.Adam(self.main, lr=1e-2)
+    def step(self):
+        for p, main in zip(self.model, self.main):
+            main.grad = GIVEN
+        self.inner.step()
+        with torch.no_grad():
+            for p, main in zip(self.model, self.main):
+                p.copy_(main)
+opt = Copies([*net.parameters()])
+x = torch.randn(32, 8)
+for _ in range(8):
+    loss = (net(x) - x[:, :1]).square().mean()
+    net.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("given", ["p.grad.clone()", "None"])
+def test_a_gradient_that_an_optimizer_writes_by_itself_is_not_called_missing(tmp_path: Path, given: str) -> None:
+    found = looks(measured(tmp_path, OWN.replace("GIVEN", given)))
+    told = {a["answer"] for look in found for a in look["answers"]}
+    assert ("missing" in told) is (given == "None"), found
+
+
 def test_a_thread_that_sleeps_is_no_reason(tmp_path: Path) -> None:
     evidence = measured(tmp_path, program("z = enc(x)", SLEEPS))
     assert set(answers(evidence).values()) == {"agrees"}, gradients(evidence)

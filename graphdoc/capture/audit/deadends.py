@@ -46,6 +46,8 @@ _LINEAR = (
     *("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "Clone", "ToCopy", "T", "Transpose", "View", "UnsafeView"),
     *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
 )
+_PICKING = ("Index", "MaskedSelect", "MaskedFill", "Where", "Gather", "Cat", "Stack")
+_PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 _CURVED = ("Softplus", "Log1p", "Expm1", "Xlogy")
 MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
@@ -184,7 +186,9 @@ class DeadEnds(Sparse):
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
         held, terms = audit.journal.held(), terms_of(roots)
-        for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
+        parts = _element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
+        several = [t for some in (terms, parts) if len(some) > 1 for t in some[:MOST_TERMS]]
+        for term in dict.fromkeys(several):
             order = walk.walk([term], MOST_NODES)
             blocks = {n: known[node] for n, node in enumerate(order.nodes) if node in known}
             # What is a constant by its shape counts where nothing else ends a gradient.
@@ -193,6 +197,8 @@ class DeadEnds(Sparse):
             block = dead[found[0]] if found is not None else None
             if found is None or block is None or block.own:  # of a distance from themselves ``References`` tells
                 continue
+            if term not in terms and (block.kind != "cancelled" or block.passes):
+                continue  # ``x - x.floor()``: a part of a sum may well be flat
             if block.single is not None and _varies(every, order.nodes[found[0]], found[1]):
                 continue
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
@@ -360,13 +366,25 @@ def _alive(order: Graph, dead: Mapping[int, Any]) -> set[int]:
 def _is_linear(node: Any) -> bool:
     """Whether a change of an operand by a constant changes no gradient below."""
     ways = [n is not None for n, _ in node.next_functions]
-    return _kind(node) in _LINEAR or (_kind(node) in ("Mul", "Div") and ways in ([True, False], [True]))
+    return _kind(node) in _LINEAR or (sum(ways) == 1 and (_kind(node) == "Mul" or (_kind(node) == "Div" and ways[0])))
+
+
+def _element_terms(roots: list[Any], whole: Collection[Any]) -> list[Any]:
+    """What a loss is a weighted sum of element by element, as a mean under a mask is; ``whole``: not taken apart."""
+
+    def below(node: Any) -> list[Any]:
+        taken, kind = walk.inputs_of(node), _kind(node)
+        added = _is_linear(node) or kind in _PICKING or (kind in _PRODUCTS and len(taken) == 1)
+        return taken if added and node not in whole else []
+
+    top = dict.fromkeys(walk.reached([n for n in roots if n is not None], below))
+    return [node for node in top if not below(node)]
 
 
 def _outer(order: Graph) -> list[Any]:
     """The nodes at the top of a term that scale all of it, or sum all of it up."""
     node, found = order.nodes[0], list[Any]()
-    while len(walk.inputs_of(node)) == 1 and (_is_linear(node) or _kind(node) == "Mul"):
+    while len(walk.inputs_of(node)) == 1 and _is_linear(node):
         found.append(node)
         (node,) = walk.inputs_of(node)
     return found

@@ -154,6 +154,11 @@ class Losses(Watch):
             for record, behind in self._drawn_into(noted, roots):
                 if self._again(("drawn", record.place)):
                     self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)
+            passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else ()
+            for record, behind, at in passed:
+                if self._again(("passed by", record.place)):
+                    unused = Sign("cut-term", facts={"part": True, "idle_sum": self._line(at)})
+                    self._tell(noted, outputs, unused, [record], None, behind)
         if self.watch is not None:
             self.watch.since = noted[0]
             self.watch.begin()

@@ -54,6 +54,7 @@ _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term beside others; the other ways to lose a
 graph are nobody's wish in a term of a loss, and neither is a ``detach`` of all that a term is made of, which is then
 added and goes nowhere else."""
+_LOOKUPS = ("Embedding", "Index", "Gather")
 _LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
@@ -77,9 +78,11 @@ class TermWatch(CutWatch):
         """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
         """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
-        self._taken: dict[int, dict[int, frozenset[int]]] = {}
-        """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
-        are only behind the other one."""
+        self._sums: dict[Any, tuple[list[int], frozenset[int]]] = {}
+        """By place, their own sequence numbers and the ids of the leaves behind ``x``."""
+        self._taken: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
+        """By the id of the record of a detached difference: the sequence number of either side, with the leaves behind
+        it and those that are only behind the other one."""
         self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
         """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
         self._beside: dict[int, Record] = {}
@@ -163,7 +166,7 @@ class TermWatch(CutWatch):
             self._note_converted(name, [*args, *(kwargs or {}).values()], result)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
-            self._note_estimator(args)
+            self._note_estimator(args, result)
         elif name == "__setitem__" and args[0].requires_grad:
             self._note_sum(args[2:], args[0], True)  # into a vector that the loss is the sum of
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
@@ -214,6 +217,26 @@ class TermWatch(CutWatch):
                 weights += constants(top_of(roots, rows=True)) if weights else []
                 if None not in weights and self._weights.setdefault(draw.place, weights) == weights:
                     found.append((draw, frozenset(behind)))
+        return found
+
+    def passed_by(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int], stacks.Stack]]:
+        """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
+        of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
+        misses by that, and the sum."""
+        sums = ((at, mine) for at, (made, mine) in self._sums.items() if self._taken_up.isdisjoint(made))
+        idle = [(mine, *self.estimators[at]) for at, mine in sums]
+        parts = parts_of(roots) if idle else []
+        found = []
+        for part in parts:
+            missed = missed_by(part, parts, held)
+            taken = [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes and r.integral]
+            for node, record in taken if missed else ():
+                for mine, at, table in idle if type(node).__name__.startswith(_LOOKUPS) else ():
+                    cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
+                    looked_up = table.issuperset(leaves_behind([node]) or {0})
+                    further = looked_up and not (part.leaves - table).isdisjoint(held)
+                    if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
+                        found.append((cut, mine & missed, at))
         return found
 
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
@@ -345,7 +368,7 @@ class TermWatch(CutWatch):
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 mine, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
                 numbers = [n._sequence_nr() for n in sides]
-                self._taken[id(record)] = {numbers[0]: other - mine, numbers[1]: mine - other}
+                self._taken[id(record)] = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
 
     def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
@@ -373,7 +396,7 @@ class TermWatch(CutWatch):
                 self.leaves.pop(id(r), None)
                 self._beside[id(r)] = r
 
-    def _note_estimator(self, args: Any) -> None:
+    def _note_estimator(self, args: Any, result: Any) -> None:
         tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
         nodes = [v.grad_fn for v in tensors if v.grad_fn is not None]
         live = [n._sequence_nr() for n in nodes]
@@ -382,10 +405,11 @@ class TermWatch(CutWatch):
             if record is not None and nodes:
                 self._note_beside(record, nodes)
             sides = self._taken.get(id(record), {}) if record is not None else {}
-            for behind in (sides[number] for number in live if number in sides):
+            for mine, behind in (sides[number] for number in live if number in sides):
                 here = stacks.stack_here(4)
-                first, others = self.estimators.get(site_of(here), (here, frozenset()))
-                self.estimators[site_of(here)] = first, others | behind
+                first, others = self.estimators.get(at := site_of(here), (here, frozenset()))
+                self.estimators[at] = first, others | behind
+                self._sums.setdefault(at, ([], mine))[0].append(result.grad_fn._sequence_nr())
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone

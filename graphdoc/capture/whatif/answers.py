@@ -170,10 +170,11 @@ class Answers:
         past, results = answer_of(told, ([], []))
         for read, chosen in past:
             self._tell(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
-        users = [f for frames, _ in results for f in frames if f["user"]][-1:]
+        users = [f for frames, *_ in results for f in frames if f["user"]][-1:]
         if users:
-            stack, number = results[-1]
-            facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle), "number": number}
+            stack, number, alone = results[-1]
+            facts: dict[str, Any] = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
+            facts |= {"number": number, "alone": alone}
             self._tell(LEFT_OUT, target, stack, idle, str(users), **facts)
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:

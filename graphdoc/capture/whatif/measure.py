@@ -30,6 +30,7 @@ AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero
 CANCELS = "cancels"
 """What is given is what rounding leaves of gradients that cancel."""
 WRITTEN = "the program writes to the parameters between the steps"
+ASSIGNED = "the program computes what is in `.grad` by itself"
 CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
 LACKS = 0.02
@@ -99,10 +100,12 @@ def measure(probe: WhatIf, target: Target, owners: list[list[int]]) -> Plan:
         return Result(why="no backward call is made between its steps")
     if not all(_finite(c["value"]) for c in calls):
         return Result(why="a loss is not finite")
-    owners = [sorted(set(o) - set(base["written"])) for o in owners]
+    target.padded = base["padded"]
+    others = {*base["written"], *base["assigned"]}
+    owners = [sorted(set(o) - others) for o in owners]
     measured = {i for o in owners for i in o}
     if not measured:
-        return Result(why=WRITTEN)
+        return Result(why=ASSIGNED if base["assigned"] else WRITTEN)
     fed = [i for i, c in enumerate(calls) if c["some"]]
     had = [i for i, c in enumerate(calls) if c["had"]]
     told = Result(alone=not had, base=base, kept=dict(base.get("watch", ())))

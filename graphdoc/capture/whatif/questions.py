@@ -352,10 +352,13 @@ class LeftOut(TorchFunctionMode, ForkWatch):
         """Results without a graph, each with those of the above that it is made of."""
         self._used: set[int] = set()
         self._read: set[int] = set()
+        self._with_data: set[int] = set()
+        """Parameters that were taken together with what is none: those of a layer, and no penalty's."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         every = {id(t): t for t in tensors_in((args, kwargs or {}))}
+        self._with_data |= self._leaves.keys() & every.keys() if {*map(type, every.values())} - {Parameter} else set()
         ids = every.keys()
         given = ids & self._made.keys()  # any other tensor may end, and give its id to a result that nothing reads
         name = getattr(func, "__name__", "")
@@ -406,15 +409,23 @@ class LeftOut(TorchFunctionMode, ForkWatch):
                 found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
         return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
 
-    def told(self) -> tuple[list[tuple[Any, list[int]]], list[tuple[list[dict[str, Any]], bool]]]:
+    def told(self) -> tuple[list[tuple[Any, list[int]]], list[tuple[list[dict[str, Any]], bool, bool]]]:
         """What is read past a forward; and the stacks of those of which nothing was made, as frames, with whether
-        each is a single number."""
+        each is a single number, and whether these parameters are all that such a one can train."""
         left = [
-            (raw, self._made[ident].numel() == 1)
+            (raw, self._made[ident])
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return self._past(), [(self.frames(raw), one) for raw, one in left[:MOST]]
+        return self._past(), [
+            (self.frames(raw), made.numel() == 1, made.numel() == 1 and self._is_theirs(made))
+            for raw, made in left[:MOST]
+        ]
+
+    def _is_theirs(self, number: Any) -> bool:
+        """Whether a number is computed from data by these parameters alone."""
+        part = Part(grad_fn_of(number))
+        return part.whole and part.leaves <= self._leaves.keys() and not part.leaves.isdisjoint(self._with_data)
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.

@@ -6,10 +6,14 @@ import mmap
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.tensors.facts import parameters_of, users_frame
+from graphdoc.capture.tensors.saved import signed
 from graphdoc.capture.whatif.moves import slope_by
 
 if TYPE_CHECKING:
@@ -78,6 +82,8 @@ class Target:
     others: list[Any]
     within: bool = False
     """It is looked at from one call of its closure to the next."""
+    padded: list[tuple[int, int]] = field(default_factory=list)
+    """Rows of parameters (by position) that an embedding leaves without gradient on purpose: these stay."""
     given: Shared = field(init=False)
     after: dict[int, Shared] = field(init=False)
 
@@ -114,17 +120,24 @@ class Window:
         self._within = target.within
         self._totals: list[tuple[int, float]] = []
         self._written: set[int] = set()
+        self._padded: set[tuple[int, int]] = set()
+        self._grads: list[Any] = []
         self._entered = ExitStack()
 
     def begin(self) -> None:
         """Move what is to be moved."""
         # Within its step an optimizer adds to what is there: a move stays.
         self._totals = self._states() if self._move.first and not self._within else []
+        self._grads = [_state(p.grad) for p in self._target.parameters]
         if self._move.directions is not None:
+            rows = [self._target.parameters[i].data[row] for i, row in self._target.padded]
+            kept = [(row, row.clone()) for row in rows]
             with self._torch.no_grad():
                 for p, direction in zip(self._target.parameters, self._move.directions, strict=True):
                     if direction is not None:
                         p.data.add_(direction.reshape(p.shape).to(p.dtype), alpha=self._move.step)
+                for row, values in kept:
+                    row.copy_(values)
         if self._move.watch is not None:
             self._move.watch.cwd = self._forking.cwd
             self._entered.enter_context(self._move.watch)
@@ -159,6 +172,7 @@ class Window:
             row.update(dict.fromkeys(("value", "weights", "size", "along"), 0.0), times=0)
         self._row = row
         row["second"] |= second
+        self._padded |= self._rows_left_out(outputs) if self._move.first else set()
         grads = args[0] if args else (None,) * len(outputs)
         for t, g in zip(outputs, grads, strict=False):
             if not isinstance(t, torch.Tensor):
@@ -177,6 +191,15 @@ class Window:
         watch = self._move.watch
         if watch is not None:
             watch.began(outputs)
+
+    def _rows_left_out(self, outputs: Any) -> set[tuple[int, int]]:
+        """The rows of parameters that are the padding of an embedding in this graph: they get no gradient by design."""
+        positions, found = {id(p): i for i, p in enumerate(self._target.parameters)}, set()
+        for node, following in islice(nodes_behind(tensor_roots(outputs)), DEEP - 1):
+            row = signed(getattr(node, "_saved_padding_idx", -1))
+            at = positions.get(id(getattr(following[0][0], "variable", None))) if row >= 0 else None
+            found |= {(at, row)} if at is not None else set()
+        return found
 
     def ended(self, result: Any) -> None:
         """The call has ended well."""
@@ -256,10 +279,22 @@ class Window:
                 for p, value in zip(held, shared.read(count), strict=True):
                     p.data.copy_(value.reshape(p.shape))
 
+    def _assigned(self) -> list[int]:
+        """Parameters to which the program gives a gradient by itself: no call does, and a new one is there."""
+        had = {i for row in self._calls.values() for i in row["had"]}
+        states = enumerate(zip(self._target.parameters, self._grads, strict=True))
+        new = (i for i, (p, before) in states if p.grad is not None and _state(p.grad) != before and i not in had)
+        return [i for i in new if bool(self._target.parameters[i].grad.any())]
+
     def _tell(self) -> None:
         told = {"calls": list(self._calls.values()), "written": sorted(self._written), "within": self._within}
+        told |= {"padded": sorted(self._padded), "assigned": self._assigned()} if self._move.first else {}
         watch = self._move.watch
         self._forking.tell({**told, "watch": watch.told()} if watch is not None else told)
+
+
+def _state(grad: Any) -> tuple[int, int] | None:
+    return None if grad is None else (id(grad), grad._version)
 
 
 # Numbers that a fork leaves for the program: memory that both have, laid out by the parameters that it is for.

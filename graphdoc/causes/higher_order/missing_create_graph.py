@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from itertools import takewhile
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Event, Frame, Sign
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
 from graphdoc.program import bindings
 from graphdoc.program.bindings import Flow, flow
+from graphdoc.program.custom_functions import runs_backward
 from graphdoc.program.exception import SECOND_TIME, events_before_failure
 from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step, is_second_order
@@ -187,10 +189,10 @@ def _event(program: Program, cut: Cut | None) -> tuple[Event | None, bool]:
     before = [e for e in program.before_failure if e.kind in ("grad", "backward")]
     at = innermost_user(cut.stack) if cut else None
     same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
+    # A custom Function's backward may differentiate as well, below the same line: such a call is not that of the line.
+    own = [e for e in same if not any(map(runs_backward, takewhile(lambda f: not f.user, reversed(e.stack))))]
     if same:
-        # A custom Function's backward may differentiate as well, below the same line: the call there is the outermost.
-        least = min(len(e.stack) for e in same)
-        return next(e for e in reversed(same) if len(e.stack) == least), True
+        return (own or same)[-1], True
     if cut is None or at is None:
         return next((e for e in reversed(before) if e.kind == "grad"), None), False
     journal, wanted = program.journal, set(cut.behind)

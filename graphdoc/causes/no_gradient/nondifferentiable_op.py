@@ -28,7 +28,8 @@ an index (`argmax`, `argsort`, `topk(...).indices`, `nonzero`), a decision (`>`,
 change of a parameter changes nothing in the result, or makes it jump. There is no slope to follow.
 
 The loss is often exactly the number one would like to improve: the accuracy, the error of a decoded position, the
-reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in.""",
+reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in. Or the
+stand-in is there, as `z + (e - z).detach()`, and the next layer is given the indices, or `e`.""",
     why="""\
 The results of these operations are integers or booleans, which cannot require gradients, or draws made under
 `no_grad` (`Distribution.sample()`). They have no `grad_fn`. A `.float()` after them changes the type and not the

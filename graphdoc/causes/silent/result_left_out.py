@@ -26,7 +26,7 @@ from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, loop_of, of_sign, place, span, span_of
+from graphdoc.program.spans import conditions_on, innermost_user, loop_of, of_sign, place, span, span_of
 from graphdoc.program.written_out import call_made
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, names_read, plain_names
@@ -42,9 +42,9 @@ A network runs in every iteration, its optimizer steps, and no loss depends on w
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
 again, and the list still has the old values. Or each round of a loop binds the loss anew, and only the last is used.
-The parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged,
-and `backward()` is called on the loss: the other term trains nothing. Or `Balance.apply(weights, loss)` stands alone on
-a line: a `Function` acts on the backward by what it returns.""",
+The parameters never get a gradient and keep their initial values. Or a loss of its own, or a sum of the loss and
+another term, is only logged, and `backward()` is called on the loss: the other one trains nothing. Or
+`Balance.apply(weights, loss)` stands alone on a line: a `Function` acts on the backward by what it returns.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
 graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",
@@ -61,9 +61,9 @@ optimizer.zero_grad()
 loss.backward()
 optimizer.step()""",
     fix_safety="""\
-Display only for a loss: how much the result is to count is for the author to say. If the network is not to learn in
-this run, leave it out of the optimizer. Results of a loop that are collected in a list are unsafe: what comes after the
-loop uses other values.""",
+Display only for what is no loss yet. A loss that is only logged is added to the other one, which is unsafe: how much it
+is to count is for the author to say. If the network is not to learn in this run, leave it out of the optimizer. Results
+of a loop that are collected in a list are unsafe: what comes after the loop uses other values.""",
     not_this="""\
 - The loss depends on them and they get no gradient: `cut-by-detach`, `cut-by-conversion`, `cut-by-no-grad`,
   `nondifferentiable-op`.
@@ -80,7 +80,7 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, LEFT_OUT)
     if beside is not None or sign is None:
         return beside
-    lost = _lost(program, sign)
+    lost = _lost(program, sign) or _only_logged(program, sign)
     meant = sign.facts["apart"] or given_by_name(program, sign)
     return lost or (_told(program, sign) if meant else None)
 
@@ -104,11 +104,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     if kept is None or call is None or made is None or not isinstance(differentiated, ast.Call):
         return None
     bound, name, read = kept
-    takes = differentiated.args or [getattr(differentiated.func, "value", differentiated.func)]
-    first = takes[0]
-    if isinstance(first, ast.Call) and first.args and last_word(first.func) == "scale":
-        first = first.args[0]
-    loss = text_of(first)
+    loss = _loss_in(differentiated)
     inside = bound.in_function_of(call)
     whose, late = folded(sign.parameters), name == loss and inside
     title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
@@ -156,6 +152,53 @@ def _returned_instead(sources: SourceTexts, bound: Frame, name: str) -> list[dic
             values = [name if t in summands else t for t in texts]
             found.append(edit_at("return_values", frame_of(sources, bound.file, returned), values=values))
     return found
+
+
+def _loss_in(call: ast.Call) -> str:
+    """What a call differentiates; of what a scaler has scaled, the loss itself."""
+    takes = call.args or [getattr(call.func, "value", call.func)]
+    first = takes[0]
+    scaled = isinstance(first, ast.Call) and first.args and last_word(first.func) == "scale"
+    return text_of(first.args[0] if isinstance(first, ast.Call) and scaled else first)
+
+
+def _only_logged(program: Program, sign: Sign) -> Finding | None:
+    """Measured: these parameters compute a single number of data, alone and with a graph. It is read as a number, and
+    nothing else reads it: a metric would be of parameters that learn by a loss."""
+    sources = program.sources
+    kept = kept_as_number(sources, sign.stack) if sign.facts.get("alone") else None
+    if kept is None or not kept[2]:
+        return None
+    bound, name, _ = kept
+    whose, weight = folded(sign.parameters), likely(0.75)  # that no loss is made of it is seen; that one should is not
+    text = f"`{name}` is computed with its graph in every iteration and read as a number, for a log say. No call "
+    text += f"differentiates it, so {whose} keep their first values."
+    spans = (
+        span("cause", bound, f"nothing but the number of `{name}` is used"),
+        *span_of("related", sign.other, f"differentiates a loss without `{name}`"),
+    )
+    title, because = f"`{name}` is only logged: no loss trains {whose}", _measured(sign, whose)
+    return Finding(*weight, title, text, spans, remedies=_added(sources, sign, bound, name), because=because)
+
+
+def _added(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> tuple[Remedy, ...]:
+    """Add a number to the loss that the next call differentiates, under the conditions on which it is computed."""
+    call, differentiated = call_made(sources, sign.other, values=False) or (None, None)
+    loss = _loss_in(differentiated) if isinstance(differentiated, ast.Call) else ""
+    beside = call is not None and bound.in_function_of(call) and loop_of(sources, bound) == loop_of(sources, call)
+    if call is None or not beside or not (loss.isidentifier() and name.isidentifier() and bound.line < call.line):
+        return ()
+    tests = [text_of(t if holds else ast.UnaryOp(ast.Not(), t)) for t, holds in conditions_on(sources, bound, call)]
+    added = f"{loss} = {loss} + {name}"
+    edit = {"place": place(call), "before": True}
+    edit["statement"] = f"if {' and '.join(f'({t})' for t in tests)}:\n    {added}" if len(tests) > 1 else added
+    edit["statement"] = f"if {tests[0]}:\n    {added}" if len(tests) == 1 else edit["statement"]
+    note = f"it trains {folded(sign.parameters)}; give it a factor where it is to count more or less"
+    return (Remedy("add_statement", f"add `{name}` to `{loss}`", "unsafe", note, edit),)
+
+
+def _measured(sign: Sign, whose: str) -> str:
+    return f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
 
 
 def _dropped(program: Program) -> Finding | None:
@@ -223,8 +266,9 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
         span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
         *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
-    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
-    return Finding(*weight, title, text, spans, remedies=_collected(program.sources, bound, name), because=because)
+    return Finding(
+        *weight, title, text, spans, remedies=_collected(program.sources, bound, name), because=_measured(sign, whose)
+    )
 
 
 def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Finding:
@@ -243,8 +287,7 @@ def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Fi
         *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
     remedies = tuple(added) if sign.facts.get("number") else ()
-    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
-    return Finding(*weight, title, text, spans, remedies=remedies, because=because)
+    return Finding(*weight, title, text, spans, remedies=remedies, because=_measured(sign, whose))
 
 
 def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, ...]:
@@ -285,5 +328,6 @@ def _told(program: Program, sign: Sign) -> Finding:
     spans = of_sign(
         sign, "computed here, and no loss is made of it", "differentiates a loss that does not depend on it"
     )
-    because = f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient"
-    return Finding(*weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=because)
+    return Finding(
+        *weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=_measured(sign, whose)
+    )
