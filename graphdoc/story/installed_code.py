@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Cut, Event, Frame, Package, SourceTexts, package_of
+from graphdoc.evidence import Cut, Event, Frame, Package, Sign, SourceTexts, package_of
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Trouble
