@@ -68,6 +68,8 @@ class TermWatch(CutWatch):
         """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
         """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
+        self.bypasses: set[Any] = set()
+        """Places of what is detached in them."""
         self._taken: dict[int, dict[int, frozenset[int]]] = {}
         """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
         are only behind the other one."""
@@ -360,6 +362,7 @@ class TermWatch(CutWatch):
                 here = stacks.stack_here(4)
                 first, others = self.estimators.get(site_of(here), (here, frozenset()))
                 self.estimators[site_of(here)] = first, others | behind
+                self.bypasses.update([record.place] if record is not None else ())
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone

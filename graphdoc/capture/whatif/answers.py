@@ -132,9 +132,14 @@ class Answers:
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = self.never_given(target, chosen)
-        if any(r.recording and _is_a_copy(r) for *_, r in places):
+        if any(r.recording and _is_a_copy(r) for *_, r in places) or audit is None:
             return  # somebody wanted one
-        if not places or not never or audit is None:
+        around = [rs for rs in places if audit.losses.is_bypass(rs[-1].place)]
+        if around:  # what else is cut off
+            places = [rs for rs in places if rs not in around]
+            left = {i for rs in places for r in rs for i in r.behind}
+            never = {i for i in never if id(target.parameters[i]) in left}
+        if not places or not never:
             return
         wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
         if wanted or not self._again((target.number, frozenset(rs[0].place for rs in places))):
