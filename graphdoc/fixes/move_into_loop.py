@@ -334,7 +334,7 @@ def make_in_init(sources: Sources, args: Args) -> list[Edit]:
             edits += delete(source, owner)
             texts.append(copied(source, owner))
             continue
-        word = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", last_word(node.func)).lower()
+        word = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", last_word(node.func)).lower()
         wanted = target.id if isinstance(target, ast.Name) and getattr(owner, "value", None) is node else word
         name = next(n for n in chain([wanted], (f"{wanted}{i}" for i in count(2))) if n not in taken)
         taken.add(name)

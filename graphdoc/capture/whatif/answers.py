@@ -135,10 +135,9 @@ class Answers:
         if any(r.recording and _is_a_copy(r) for *_, r in places) or audit is None:
             return  # somebody wanted one
         around = [rs for rs in places if audit.losses.is_bypass(rs[-1].place)]
-        if around:  # what else is cut off
-            places = [rs for rs in places if rs not in around]
-            left = {i for rs in places for r in rs for i in r.behind}
-            never = {i for i in never if id(target.parameters[i]) in left}
+        told = {i for rs in around for r in rs for i in r.behind}
+        never = {i for i in never if id(target.parameters[i]) not in told}
+        places = [rs for rs in places if rs not in around]
         if not places or not never:
             return
         wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
