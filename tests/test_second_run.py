@@ -101,3 +101,34 @@ def test_who_asks_for_all_gradients_is_told_of_those_of_each_training(
     (tmp_path / "train.py").write_text(LATER_TERM.replace("RETURNED", "value"))
     seen = run(tmp_path, mode="observe:check-gradients").evidence
     assert {s.optimizer for s in seen.signs if s.kind == "gradients"} == {0, 1}
+
+
+IN_A_BLOCK = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+scene, head = nn.Conv2d(1, 4, 3), nn.Linear(4 * 36, 1)
+scene_opt, head_opt = torch.optim.Adam(scene.parameters()), torch.optim.Adam(head.parameters())
+for _ in range(12):
+    x = torch.rand(8, 1, 8, 8)
+    with torch.no_grad():
+        seen = scene(x).relu().flatten(1)
+    OUTSIDE
+    loss = (head(seen) - x.mean((1, 2, 3))[:, None]).square().mean()
+    scene_opt.zero_grad()
+    head_opt.zero_grad()
+    loss.backward()
+    head_opt.step()
+    scene_opt.step()
+"""
+
+
+@pytest.mark.parametrize(("outside", "cause"), [("", "cut-by-no-grad"), ("seen = seen + scene(x).max().item()", "")])
+def test_what_is_too_large_to_be_held_is_told_by_the_one_block_around_it(
+    outside: str, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphdoc.capture.whatif.cut_places.MOST_VALUES", 10)
+    (tmp_path / "train.py").write_text(IN_A_BLOCK.replace("OUTSIDE", outside))
+    told = {d.cause for d in run(tmp_path, mode="observe:check-gradients").report.diagnoses}
+    assert cause in told if cause else "cut-by-no-grad" not in told

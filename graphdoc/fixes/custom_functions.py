@@ -23,7 +23,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, is_method_call, values_of, walked
-from graphdoc.source.paths import is_attribute, is_name, is_read, key, last_word, targets_of
+from graphdoc.source.paths import is_attribute, is_name, is_read, key, last_word, pairs, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, given_by, own_nodes
 
@@ -435,8 +435,8 @@ def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call
     out: list[ast.Call] = []
     for source, node in uses_of(sources, function):
         made = source.node_call_of(node)
-        bound = source.parents.get(made) if made is not None else None
-        if made is None or not isinstance(bound, ast.Assign) or [key(t) for t in bound.targets] != [path]:
+        bound = source.node_owner(made) if made is not None else None
+        if made is None or bound is None or [key(t) for t, value in pairs(bound) if value is made] != [path]:
             raise CannotFix(f"{function.name} is used in another way at line {node.lineno}")
         out.append(made)
     return out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
+from itertools import chain, count
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.fixes.program_slices import binds, bound, changes, check_known, made_of, reads, wanted_behind
 from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
 from graphdoc.source.edits import (
@@ -21,8 +23,19 @@ from graphdoc.source.edits import (
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source, each, walked
-from graphdoc.source.paths import is_attribute, is_name, is_path, is_read, key, names_read, plain_names, targets_of
-from graphdoc.source.places import Edit
+from graphdoc.source.paths import (
+    is_attribute,
+    is_name,
+    is_path,
+    is_read,
+    key,
+    last_word,
+    names_read,
+    plain_names,
+    sole_target,
+    targets_of,
+)
+from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import bound_names, fresh_name, given_by, parameters, scope_of
 
 
@@ -290,6 +303,44 @@ def _in_init(source: Source, node: ast.Assign, function: Function) -> list[Edit]
         raise CannotFix("no __init__ of its class can make it")
     check_known(source, plain_names(node.value, ast.Load), function, inits[0])
     return [*delete(source, node), *insert_after(source, inits[0].body[-1], [copied(source, node)])]
+
+
+@kind("make_in_init")
+def make_in_init(sources: Sources, args: Args) -> list[Edit]:
+    """Make each layer once: ``nn.Linear(4, 2)(x)`` in a method becomes ``self.linear(x)``, which ``__init__`` makes at
+    its end.
+
+    Args:
+        places: the calls that make them, ``nn.Linear(4, 2)``, of nothing that the method binds.
+    """
+    edits: list[Edit] = []
+    kept: dict[ast.stmt, tuple[Source, set[str], list[Text]]] = {}
+    for at in required(args, "places"):
+        source, node = call(sources, at)
+        function, owner = source.node_function(node), source.node_owner(node)
+        around = source.parents.get(function) if function is not None else None
+        begins = next(
+            (s for s in getattr(around, "body", []) if isinstance(s, Function) and s.name == "__init__"), None
+        )
+        if around is None or begins is None or function is begins:
+            raise CannotFix("no __init__ of its class can make it")
+        check_known(source, plain_names(node, ast.Load), function, begins)
+        own = {".".join(n.split(".")[:2]) for n in names_read(node) if n.startswith("self.")}
+        if missing := own - {key(t) for s in walked(begins) for t in targets_of(s)}:
+            raise CannotFix(f"__init__ does not set {min(missing)}")
+        _, taken, texts = kept.setdefault(begins.body[-1], (source, {n.attr for n in each(around, ast.Attribute)}, []))
+        target = sole_target(owner)
+        if isinstance(owner, ast.Assign) and owner.value is node and isinstance(target, ast.Attribute):
+            edits += delete(source, owner)
+            texts.append(copied(source, owner))
+            continue
+        word = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", last_word(node.func)).lower()
+        wanted = target.id if isinstance(target, ast.Name) and getattr(owner, "value", None) is node else word
+        name = next(n for n in chain([wanted], (f"{wanted}{i}" for i in count(2))) if n not in taken)
+        taken.add(name)
+        edits.append(write(source, node, f"self.{name}"))
+        texts.append(written(source, f"self.{name} = {{made}}", made=node))
+    return [*edits, *(e for last, (source, _, texts) in kept.items() for e in insert_after(source, last, texts))]
 
 
 def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, function: Function) -> list[Edit]:

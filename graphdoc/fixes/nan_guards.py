@@ -8,8 +8,29 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, exp
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
-from graphdoc.source.paths import is_path, key, last_word, plain_names, sole_target, targets_of
+from graphdoc.source.module import (
+    Function,
+    Source,
+    each,
+    given_to,
+    is_method_call,
+    is_within,
+    keyword,
+    receiver_of,
+    values_of,
+)
+from graphdoc.source.paths import (
+    is_attribute,
+    is_name,
+    is_path,
+    is_read,
+    key,
+    last_word,
+    path_of,
+    plain_names,
+    sole_target,
+    targets_of,
+)
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, parameters, reads, scope_of, stands_for, torch_name
 
@@ -342,24 +363,42 @@ def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
 
 
 _COUNTED = ("cross_entropy", "nll_loss")
+_CRITERIA = ("CrossEntropyLoss", "NLLLoss")
 
 
-@kind("mean_of_some", expression)
-def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
-    """Let the mean of nothing be zero: ``F.cross_entropy`` over one target at least, another mean by ``nan_to_num``."""
-    if not isinstance(node, ast.Call):
-        raise CannotFix("the mean is not taken by a call there")
-    if "nan_to_num" in source.segment(node):
-        raise CannotFix("it already counts as zero there")
-    name = last_word(node.func)
-    given = {k.arg for k in node.keywords}
-    plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
-    if name not in _COUNTED or not plain:
-        return [write(source, node, "{mean}.nan_to_num(0.0)", mean=node)]
-    ignored = keyword(node, "ignore_index") or "-100"
+@kind("mean_of_some")
+def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
+    """Divide a loss's sum by the number of its targets that count, at least one: ``F.cross_entropy(…,
+    reduction="sum") / (target != -100).sum().clamp(min=1)``; of a criterion that is made once, where it is made.
+
+    Args:
+        place: the call of the loss.
+    """
+    source, node = call(sources, required(args, "place"))
+    made = (source, node) if last_word(node.func) in _COUNTED else _criterion(sources, node)
+    mine, maker = made or (source, node)
+    given = {k.arg for k in (*node.keywords, *maker.keywords)}
+    if made is None or len(node.args) != 2 or given & {"weight", "reduction", "label_smoothing", None}:
+        raise CannotFix("which of its targets count is not written there")
+    ignored = keyword(maker, "ignore_index")
+    if ignored is not None and maker is not node and not is_number(ignored):
+        raise CannotFix("which target is ignored is not written there")
     counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
-    mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
-    return [*set_keyword(source, node, "reduction", '"sum"'), mean]
+    mean = write(source, node, counted, sum=node, target=node.args[1], ignored=key(ignored) if ignored else "-100")
+    return [*set_keyword(mine, maker, "reduction", '"sum"'), mean]
+
+
+def _criterion(sources: Sources, node: ast.Call) -> tuple[Source, ast.Call] | None:
+    """Where the criterion that is called is made: there alone, and called here alone."""
+    path = path_of(node.func)
+    attribute = path.rpartition(".")[2]
+    every = [n for s in sources.values() for n in each(s.tree, ast.Name, ast.Attribute)]
+    if sum(is_read(n) and (is_attribute(n, attribute) or is_name(n, attribute)) for n in every) != 1:
+        return None
+    made = [(s, value) for s in sources.values() for value in values_of(s.tree, path)] if path else []
+    one = made[0][1] if len(made) == 1 else None
+    known = isinstance(one, ast.Call) and last_word(one.func) in _CRITERIA and not one.args
+    return (made[0][0], one) if known and isinstance(one, ast.Call) else None
 
 
 @kind("finite_fill")

@@ -15,7 +15,7 @@ from graphdoc.program.carried_names import bound_names, carried, operands_in
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, is_all_of_loss
 from graphdoc.program.reuse import lines_with, takes_up_anew, ways_to, without_graph
-from graphdoc.program.spans import in_function, innermost_user, loop_of, place, rounds_are_alike, where
+from graphdoc.program.spans import in_function, innermost_user, loop_of, place, rounds_are_alike, short_code, where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
@@ -328,7 +328,7 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     if hook and at is not None and at.order == "within":
         return hook_remedies(hook)
     if found.repeats:
-        return _unique(*(recompute(at) if at is not None else ()), *computed_again(found, at))
+        return _unique(*(recompute(program.sources, at) if at is not None else ()), *computed_again(found, at))
     if computed := instead_of_writing(program.evidence, found):
         return _unique(*computed)  # nobody means to write the parameter
     copied = copy_for_package(program.sources, program.packages, found)
@@ -340,7 +340,7 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
             *move_behind(program, found),
             *cloned,
         )
-    again = recompute(at) if at is not None else []
+    again = recompute(program.sources, at) if at is not None else []
     if found.keeping_calls:  # the gradient of the old values was taken before the write: this one is to be of the new
         return _unique(*copied, *again, *move_behind(program, found), *cloned)
     return _unique(*copied, *move_behind(program, found), *cloned, *again)
@@ -362,18 +362,28 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     return _unique(*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered)
 
 
-def recompute(at: Scene) -> list[Remedy]:
+LONGEST_CALL = 40
+
+
+def recompute(sources: SourceTexts, at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
     if not at.forwards or at.order in ("within", "below") or at.writes_itself:
         return []
-    title = f"compute {listed_lines(at.forwards)} again after {where(at.write)}"
+    lines, computed, step = (
+        listed_lines(at.forwards),
+        short_code(sources, at.forwards[0]),
+        short_code(sources, at.write),
+    )
+    if len(at.forwards) == 1 and 0 < len(computed) <= LONGEST_CALL:
+        lines = f"`{computed}` of {lines}"
+    title = f"compute {lines} again after {f'`{step}`' if step else where(at.write)}"
     note = "The loss is then computed with the updated weights."
     return [again_behind(at.forwards, at.write, at.backward, title, note)]
 
 
 def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
     """The forward behind the step; where that cannot be written, the whole other update before the forward."""
-    again = recompute(at)
+    again = recompute(program.sources, at)
     if at.order != "straight" or any(applies(program.sources, r) for r in again):
         return again
     file = at.write.file

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import TypeGuard, TypeVar, overload
 
-from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
+from graphdoc.source.paths import is_path, key, last_word, pairs, parse_expression, same, targets_of
 from graphdoc.source.places import Place
 
 _One = TypeVar("_One", bound=ast.AST)
@@ -224,7 +224,7 @@ def receiver_of(call: ast.Call) -> ast.expr | None:
 
 def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:
     """What the assignments in a piece of code give to a name, or to what is spelled so: ``x``, ``self.state``."""
-    return [n.value for n in each(root, ast.Assign) if any(key(t) == name for t in n.targets)]
+    return [value for n in each(root, ast.Assign) for target, value in pairs(n) if key(target) == name]
 
 
 def parsed(text: str) -> ast.Module:

@@ -87,25 +87,38 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
     for look in looks:
         for answer in look["answers"]:
             latest[tuple(answer["parameters"]), answer["line"]] = look, answer
+    depends = {n for _, a in latest.values() if a["answer"] not in ("independent", "noise") for n in a["parameters"]}
+    together: dict[tuple[str, str], set[str]] = {}
+    for _, answer in latest.values():
+        own = {*answer["parameters"]} - (depends if not answer["file"] else set())
+        together.setdefault((answer["answer"], _place_of(answer)), set()).update(own)
     for look, answer in latest.values():
-        whose, at = folded(answer["parameters"]), f"{answer['file']}:{answer['line']}"
-        kind = answer["answer"]
+        kind, at = answer["answer"], _place_of(answer)
+        loss = f"the loss{' at ' + at if at else ''}"
+        names = answer["parameters"] if kind in ("missing", "zero", "another", "cancels") else together[kind, at]
+        whose = folded(names)
+        if not names:
+            continue
         if kind in ("missing", "zero"):
             given = "no gradient" if kind == "missing" else "zeros alone"
             moved = moved_by([answer["slope"], answer.get("loss", 0.0), answer.get("jumps", False)])
-            yield f"the loss at {at} depends on {whose} ({moved}), and they are given {given}{_where(look)}"
+            yield f"{loss} depends on {whose} ({moved}), and they are given {given}{_where(look)}"
         elif kind == "another":
             way, ratio = ("across", "") if answer.get("across") else ("along", _ratio(answer))
             yield (
-                f"the loss at {at} has another gradient for {whose}: {way} the one that is given its slope is "
+                f"{loss} has another gradient for {whose}: {way} the one that is given its slope is "
                 f"{answer['slope']:.3g}, and {answer['gradient']:.3g} by that gradient{ratio}{_functions(look)}"
             )
         elif kind == "independent":
-            yield f"the loss does not depend on {whose}"
+            yield f"{loss} does not depend on {whose}" if at else f"no loss was seen to depend on {whose}"
         elif kind == "cancels":
             yield f"{whose} are given what rounding leaves of gradients that cancel"
         elif kind == "noise":
-            yield f"what {whose} do to the loss is not clear of rounding or jumps, so nothing is said of them"
+            yield f"what {whose} do to {loss} is not clear of rounding or jumps, so nothing is said of them"
+
+
+def _place_of(answer: Answer) -> str:
+    return f"{answer['file']}:{answer['line']}" if answer["file"] else ""
 
 
 def _ratio(answer: Answer) -> str:

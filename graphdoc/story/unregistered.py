@@ -10,16 +10,18 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
+from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import likely
-from graphdoc.program.spans import code_at, innermost_user, of_sign, place, short_code, span, span_of
+from graphdoc.program.spans import code_at, frames, innermost_user, of_sign, place, short_code, span, span_of
 from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
-from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of
+from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of, plain_names
+from graphdoc.source.scopes import bound_names
 from graphdoc.story.wording import folded, listing, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -385,40 +387,89 @@ def _remedy(whole: Frame, attribute: str) -> Remedy:
 # Telling a layer or a parameter that is made anew at each call.
 
 
+@dataclass(frozen=True)
+class _Anew:
+    """``what`` is made anew, a ``kind`` of thing; ``whole`` is its assignment, ``taken`` the operation that takes it,
+    ``made`` the expression that makes a layer."""
+
+    what: str
+    kind: str
+    whole: Frame | None
+    taken: Frame
+    made: Frame | None = None
+
+
+MOST_PLACES = 3
+
+
 def made_anew(program: Program, sign: Sign) -> Finding | None:
-    """The finding for a ``made-anew`` sign; None where its place is not known."""
-    taken = innermost_user(sign.stack)
-    if taken is None:
-        return None
-    call = bindings.call_at(program.sources, taken)
-    name = bindings.text_of(call.func) if call is not None else ""
-    made_at = bindings.assignments(program.sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
-    whole = next((at for at, value in made_at if is_made(value)), None)
-    kind = "layer"
-    if whole is None and (call is None or not is_made(call.func)):
-        kind = "parameter"
-        name, whole = _parameter_anew(program.sources, taken) or ("", None)
-        if whole is None:
-            return None  # its parameters are made another way: of a result, perhaps
-    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(program.sources, taken)}`"
+    """The finding for a ``made-anew`` sign; None where no place of it is known."""
+    lines = frames([f for line in sign.facts.get("lines", ()) for f in line])
+    lines = lines or [f for f in [innermost_user(sign.stack)] if f is not None]
+    seen: dict[str, _Anew] = {}
+    for one in (one for at in lines if (one := _anew_at(program, at)) is not None):
+        seen.setdefault(str(one.whole or one.taken), one)
+    every = [*seen.values()]
+    if not every:
+        return None  # its parameters are made another way: of a result, perhaps
+    first, further = every[0], every[1:]
+    kind = first.kind if len({one.kind for one in every}) == 1 else "layer"
     shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
     begins = "A layer that is made in a forward begins with new random weights at each call."
     if kind == "parameter":
         begins = "A parameter that is made in a function begins with its first value at each call."
-    title = f"{what} is made again in each iteration: it never learns"
+    title = f"{first.what} is made again in each iteration: it never learns"
+    if further:
+        title = f"{len(every)} {kind}s are made again in each iteration: they never learn"
     text = f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
     text += "use it in `forward`."
-    spans = (
-        *span_of("cause", whole, f"a new {kind} at each call"),
-        span("related" if whole is not None else "cause", taken, "takes its new weights"),
-        *span_of("related", sign.other, "gives them gradients that nobody uses"),
-    )
+    if further:
+        text += f" They are {listing([f'{one.what} (line {(one.whole or one.taken).line})' for one in every])}."
+    spans = [s for one in every[:MOST_PLACES] for s in _spans_anew(one)]
+    spans += span_of("related", sign.other, "gives them gradients that nobody uses")
     note = "`parameters()` then lists its weights, and the optimizer trains them."
-    remedies = (Remedy("make_once", f"make the {kind} once, in `__init__`", "display", note),)
+    named = f"make {'the ' + kind if not further else 'each ' + kind} once, in `__init__`"
+    makers = [place(one.made) for one in every if one.made is not None]
+    remedy = Remedy("make_once", named, "display", note)
+    if len(makers) == len(every):
+        remedy = Remedy("make_in_init", named, "unsafe", note, {"places": makers})
     because = f"at {sign.count} backward calls in a row there were new parameters of the shapes {shapes}; those of the "
     because += "call before were gone each time"
     # That its parameters are new each time and trained by nobody is seen; that they should be is not.
-    return Finding(*likely(0.9), title, text, spans, remedies=remedies, because=because)
+    return Finding(*likely(0.9), title, text, tuple(spans), remedies=(remedy,), because=because)
+
+
+def _anew_at(program: Program, taken: Frame) -> _Anew | None:
+    """What is made anew for the operation at this place."""
+    call = bindings.call_at(program.sources, taken)
+    name = bindings.text_of(call.func) if call is not None else ""
+    bound = bindings.assignments(program.sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
+    for whole, value in bound:
+        if is_made(value):
+            return _Anew(f"`{name}`", "layer", whole, taken, _maker(program.sources, whole, value))
+    if call is not None and is_made(call.func):
+        what = f"the layer of `{short_code(program.sources, taken)}`"
+        return _Anew(what, "layer", None, taken, _maker(program.sources, taken, call.func))
+    found = _parameter_anew(program.sources, taken)
+    return _Anew(f"`{found[0]}`", "parameter", found[1], taken) if found is not None else None
+
+
+def _maker(sources: SourceTexts, at: Frame, value: ast.expr) -> Frame | None:
+    """The call that makes a layer in a method of a class with an ``__init__``, of nothing that the method binds."""
+    while is_method_call(value, "to", "cuda"):
+        value = value.func.value
+    scope, around = bindings.function_at(sources, at), bindings.class_around(bindings.tree(sources, at.file), at.line)
+    begins = around is not None and any(n.name == "__init__" for n in each(around, ast.FunctionDef))
+    if not begins or scope is None or plain_names(value) & (bound_names(scope) - {"self"}):
+        return None
+    return bindings.frame_of(sources, at.file, value)
+
+
+def _spans_anew(one: _Anew) -> tuple[Span, ...]:
+    return (
+        *span_of("cause", one.whole, f"a new {one.kind} at each call"),
+        span("related" if one.whole is not None else "cause", one.taken, "takes its new weights"),
+    )
 
 
 def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:

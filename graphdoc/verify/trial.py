@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trials.trace_end import ENOUGH
-from graphdoc.evidence import GRADIENTS, Evidence, Sign
+from graphdoc.evidence import GRADIENTS, Evidence, Frame, Sign
 from graphdoc.fixes.kinds import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
@@ -27,6 +27,7 @@ from graphdoc.probe import question
 from graphdoc.processes import Arriving, are_complete, read_evidence, read_processes, same_failure
 from graphdoc.program.library_calls import checkpoint_fails
 from graphdoc.program.observed import program_of
+from graphdoc.program.spans import innermost_user
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.standing import Standing
@@ -129,9 +130,9 @@ def outcome_of(
     outcome.next = failed if outcome.autograd and not outcome.same else None
     outcome.elsewhere = failing_again.fails_elsewhere(original, failed, back)
     outcome.passed = not outcome.same and 0 <= original.failing_event < failed.failing_event
-    at = failing_again.failing_place(failed)
+    at = failing_again.failing_place(failed) if outcome.autograd else innermost_user(raised.stack)
     outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
-    outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)
+    outcome.later = at is not None and _is_anothers(outcome, at, original, failed, before, texts, cwd)
     outcome.clumsy = raised.type in _CLUMSY and not outcome.later
     outcome.outside = _outside(raised.type.rpartition(".")[2], ended)
     return outcome
@@ -145,6 +146,7 @@ def _outside(name: str, ended: Ended) -> str:
 
 def _is_anothers(
     outcome: Outcome,
+    at: Frame,
     original: Evidence,
     failed: Evidence,
     before: Mapping[str, str],
@@ -153,10 +155,9 @@ def _is_anothers(
 ) -> bool:
     """Whether a plain error behind the failure has nothing to do with what was changed.
 
-    It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
+    It is raised ``at`` a statement of the program's own, elsewhere, and no value from a changed statement gets there.
     """
-    at = failing_again.failing_place(failed)
-    if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
+    if outcome.same or outcome.autograd or not outcome.elsewhere:
         return False
     name = _UNDEFINED.search(outcome.failure)
     if name is not None:

@@ -48,6 +48,16 @@ REFUSED = [
         {"name": "a", "guard": "clamp_max(20.0)"},
         "in each round",
     ),
+    *(
+        ("mean_of_some", source, {}, reason)
+        for source, reason in (
+            ("loss = «x[m].mean()»\n", "which of its targets count"),
+            ("ce = nn.CrossEntropyLoss(weight=w)\nloss = «ce(x, t)»\n", "which of its targets count"),
+            ("ce = nn.CrossEntropyLoss(ignore_index=pad)\nloss = «ce(x, t)»\n", "which target is ignored"),
+            ("ce = nn.CrossEntropyLoss()\nloss = «ce(x, t)»\nprint(ce(x, t))\n", "which of its targets count"),
+            ("def f(ce):\n    return «ce(x, t)»\n", "which of its targets count"),
+        )
+    ),
     ("guard_operand", "y = «p * p.log()»\n", {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1}, "twice"),
     *(
         ("log_sum_exp", f"import torch\n{source}\n", {}, reason)
@@ -70,6 +80,14 @@ def test_refuses(kind, source, args, reason):
 
 
 FIXED = [
+    (
+        "mean_of_some",
+        "class A:\n    def __init__(self):\n        self.ce = nn.NLLLoss(ignore_index=0)\n\n"
+        "    def loss(self, x, t):\n        return «self.ce(x, t)»\n",
+        {},
+        'class A:\n    def __init__(self):\n        self.ce = nn.NLLLoss(ignore_index=0, reduction="sum")\n\n'
+        "    def loss(self, x, t):\n        return self.ce(x, t) / (t != 0).sum().clamp(min=1)\n",
+    ),
     (
         "finite_fill",
         "import torch as th\ny = «x.masked_fill(m, float('-inf'))»\n",

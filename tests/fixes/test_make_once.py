@@ -56,3 +56,36 @@ def test_it_is_made_once(name: str) -> None:
 def test_it_stays_where_each_is_another_one(name: str) -> None:
     with pytest.raises(CannotFix):
         fixed("make_once", REFUSED[name])
+
+
+FORWARD = """\
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def forward(self, x):
+        score = «nn.Linear(WIDE, self.size)»
+        x = «nn.LayerNorm(WIDE)»(x)
+        return «nn.LayerNorm(WIDE)»(score(x))
+"""
+
+
+def test_layers_of_a_forward_are_made_in_init() -> None:
+    text = fixed("make_in_init", FORWARD, places=["@0", "@1", "@2"])
+    made = text[text.index("self.size = size") : text.index("    def forward")]
+    assert made.split("\n") == [
+        "self.size = size",
+        "        self.score = nn.Linear(WIDE, self.size)",
+        "        self.layer_norm = nn.LayerNorm(WIDE)",
+        "        self.layer_norm2 = nn.LayerNorm(WIDE)",
+        "",
+        "",
+    ]
+    assert "score = self.score\n        x = self.layer_norm(x)\n        return self.layer_norm2(score(x))\n" in text
+
+
+@pytest.mark.parametrize("size", ["x.shape[-1]", "self.other"])
+def test_a_layer_whose_size_init_does_not_know_stays(size: str) -> None:
+    with pytest.raises(CannotFix):
+        fixed("make_in_init", FORWARD.replace("self.size)", f"{size})"), places=["@0"])

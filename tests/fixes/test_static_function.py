@@ -112,6 +112,11 @@ def test_what_a_kept_object_holds_becomes_a_plain_class() -> None:
     assert "return Turned.apply(x, self.turned) + Turned.apply(2 * x, self.turned)\n" in function
 
 
+def test_a_kept_object_may_be_bound_beside_another_value() -> None:
+    beside = HELD.replace("self.turned = Turned(by=0.2)", "self.turned, self.rate = Turned(by=0.2), 0.5")
+    assert "self.turned, self.rate = TurnedState(by=0.2), 0.5\n" in fixed("static_function_kept", beside, name="Turned")
+
+
 def test_an_object_that_holds_nothing_is_not_needed() -> None:
     text = fixed(
         "static_function_kept",

@@ -34,6 +34,15 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "make_in_init",
+        {"places": ["@0"]},
+        "class Pair(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(3, 3)\n\n    def forward(self, x):\n        return «nn.Linear(3, 2)»(self.a(x))\n\n\ntorch.manual_seed(1)\npair = Pair()\nnets = [pair]\nopt = torch.optim.SGD(pair.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    pair(x).pow(2).sum().backward()\n    opt.step()\n",
+        "class Pair(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(3, 3)\n        self.linear = nn.Linear(3, 2)\n\n    def forward(self, x):\n        return self.linear(self.a(x))\n\n\ntorch.manual_seed(1)\npair = Pair()\nnets = [pair]\nopt = torch.optim.SGD(pair.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    pair(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "make_once",
         {},
         "for i in range(3):\n    «opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)»\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",

@@ -50,6 +50,20 @@ def test_a_failure_is_the_patchs_where_its_values_reach_it(old, new, failing, an
     assert leads_to({"/w/train.py": PROGRAM}, {"/w/train.py": text}, {}, line_of(text, failing), "/w") is answer
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "answer"),
+    [
+        ("np.float(2.0) * self.rate", "np.float(2.0) * kept.rate", False),
+        ("np.float(2.0) * self.rate", "np.floating(2.0) * self.rate", True),
+        ("self.float(2.0) * self.rate", "self.float(2.0) * kept.rate", True),
+    ],
+)
+def test_what_reads_imports_alone_fails_on_a_changed_line_as_it_would_have_before(old, new, answer):
+    before, after = (f"import numpy as np\n\n\ndef back(self, kept):\n    return {one}\n" for one in (old, new))
+    failing = Frame("train.py", 5, column=12, end_line=5, end_column=12 + new.index("("))
+    assert leads_to({"/w/train.py": before}, {"/w/train.py": after}, {}, failing, "/w") is answer
+
+
 def test_what_is_not_known_may_be_the_patchs():
     text = PROGRAM.replace("rate = 0.1", "rate = 0.2")
     assert leads_to({}, {"/w/train.py": text}, {}, line_of(text, "print(rates)"), "/w")

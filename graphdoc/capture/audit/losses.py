@@ -365,6 +365,10 @@ class Losses(Watch):
         at = [r for r, _ in watch.leaves.values() if r.place == place] if watch is not None else []
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
+    def is_bypass(self, place: Any) -> bool:
+        """Whether what is detached at this place is a part of a straight-through sum: ``bypassed`` tells of it."""
+        return self.watch is not None and place in self.watch.bypasses
+
     def tell_measured(
         self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset(), added: list[Frame] | None = None
     ) -> None:
@@ -410,7 +414,9 @@ class Losses(Watch):
 
     def signs(self) -> list[Sign]:
         if self._evidence is not None:
-            return self._evidence.signs[:1]
+            told = self._evidence.signs[:1]
+            beside = self._bypassed.signs()
+            return [*told, *(s for s in beside if not {*s.parameters} <= {n for t in told for n in t.parameters})]
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]

@@ -78,6 +78,8 @@ class TermWatch(CutWatch):
         """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
         """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
+        self.bypasses: set[Any] = set()
+        """Places of what is detached in them."""
         self._sums: dict[Any, tuple[list[int], frozenset[int]]] = {}
         """By place, their own sequence numbers and the ids of the leaves behind ``x``."""
         self._taken: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
@@ -410,6 +412,7 @@ class TermWatch(CutWatch):
                 first, others = self.estimators.get(at := site_of(here), (here, frozenset()))
                 self.estimators[at] = first, others | behind
                 self._sums.setdefault(at, ([], mine))[0].append(result.grad_fn._sequence_nr())
+                self.bypasses.update([record.place] if record is not None else ())
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone

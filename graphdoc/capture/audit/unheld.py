@@ -693,12 +693,13 @@ def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
 RENEWED = 4
 """Backward calls, each of which reaches new ones of the same shapes, the earlier ones being gone."""
 MOST_NODES = walk.DEEP - 1
+MOST_LINES = 12
 
 
 class MadeAnew(Watch):
     """``made-anew``: ``stack`` is the operation that takes a new parameter together with what an optimizer trains,
-    ``other`` the backward call, ``facts["shapes"]`` those of the new parameters. What such a layer computes from data
-    alone may be meant to be random."""
+    ``other`` the backward call, ``facts["shapes"]`` those of the new parameters, ``facts["lines"]`` all such
+    places. What such a layer computes from data alone may be meant to be random."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -743,23 +744,24 @@ class MadeAnew(Watch):
                 if not beside or not before.isdisjoint(map(id, own)) or any(id(p) in given for p in new):
                     return
                 taken = _taken_with(tensor_roots(outputs), {id(p) for p in new}, held)
-                kept = stacks.stack_of(taken.node) if taken is not None else None
-                if kept is not None:
-                    facts = {"shapes": self._shapes}
-                    self._report(self._sign("made-anew", kept, noted, count=RENEWED + 1, facts=facts))
+                kept = [k for f in taken if (k := stacks.stack_of(f.node)) is not None]
+                lines = {str(line): line for k in kept if (line := self._line(k))}
+                if lines:
+                    facts = {"shapes": self._shapes, "lines": [*lines.values()][:MOST_LINES]}
+                    self._report(self._sign("made-anew", kept[0], noted, count=RENEWED + 1, facts=facts))
 
 
-def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:
-    """The first operation in the program that takes one of the new leaves, where all of these take them together with
+def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> list[walk.Found]:
+    """The operations that take the new leaves, in the order of the program, where all of these take them together with
     what is made of held ones."""
     order = walk.walk(roots, MOST_NODES)
     if len(order) >= MOST_NODES:
-        return None
+        return []
     taking = _Taking(order, new, held)
     found = taking.of(n for n, leaf in order.leaves.items() if id(leaf) in new)
     if not all(map(taking.trained, found)):
-        return None  # what is applied to data as well measures how far two values are apart
-    return min((order[n] for n in found), key=lambda f: f.sequence, default=None)
+        return []  # what is applied to data as well measures how far two values are apart
+    return sorted((order[n] for n in found), key=lambda f: f.sequence)
 
 
 _BY_NUMBERS = {"AddBackward0", "SubBackward0", "RsubBackward1", "MulBackward0", "DivBackward0"}

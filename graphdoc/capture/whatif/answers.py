@@ -133,9 +133,13 @@ class Answers:
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = self.never_given(target, chosen)
-        if any(r.recording and _is_a_copy(r) for *_, r in places):
+        if any(r.recording and _is_a_copy(r) for *_, r in places) or audit is None:
             return  # somebody wanted one
-        if not places or not never or audit is None:
+        around = [rs for rs in places if audit.losses.is_bypass(rs[-1].place)]
+        told = {i for rs in around for r in rs for i in r.behind}
+        never = {i for i in never if id(target.parameters[i]) not in told}
+        places = [rs for rs in places if rs not in around]
+        if not places or not never:
             return
         wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
         if wanted or not self._again((target.number, frozenset(rs[0].place for rs in places))):

@@ -17,7 +17,7 @@ import torch
 from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, records_behind, watch_wrapped
+from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, is_users, records_behind, watch_wrapped
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
@@ -232,7 +232,8 @@ def is_said(record: Record) -> bool:
 def locate(
     target: Target, chosen: set[int], result: Result, look: CutLook
 ) -> Generator[Move, Any, tuple[list[list[Record]], str]]:
-    """The places by which the losses depend on the chosen parameters, the strongest first; or why none are known."""
+    """The places by which the losses depend on the chosen parameters, the strongest first; or why none are known. What
+    cannot be held is known too where every operation that takes them stands in one block without recording."""
     places = look.behind({id(target.parameters[i]) for i in chosen})
     if not places:
         return [], "no operation was seen by which their values leave the graph"
@@ -253,6 +254,12 @@ def locate(
     rest = _change(told[len(places)], result.base)
     if not moved or rest is None:
         return [], "the places where their values leave the graph could not be held"
+    if rest > STAYS * moved and None in result.kept.values():  # too large to be held
+        within = {r.switch if not r.recording else None for rs in places for r in rs}
+        one = next(iter(within)) if len(within) == 1 else None
+        if one is not None and is_users(one):
+            return places, ""
+        return [], "what their values became where they leave the graph is too large to be held"
     if rest > STAYS * moved:
         return [], "the loss depends on them by another way than by the operations that were seen"
     found: dict[int, float] = {}

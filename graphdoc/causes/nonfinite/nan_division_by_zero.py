@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import remedy_at
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.number_limits import Numbers, above_zero
 from graphdoc.remedies.guarded_value import counts, guarded, kept_above_zero
@@ -99,14 +99,19 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Words:
     title = f"{what}, and its mean is nan" if loss else "A mean of no elements is nan"
     if not loss and birth.operation != "mean":
         title, label = f"`{birth.operation}` is taken of no elements, and is nan", "there are no elements to count"
-    remedies = remedy_at(
-        birth.place,
-        "mean_of_some",
-        "Divide the sum by the number of targets, at least one" if loss else "Count the mean of no elements as zero",
-        "unsafe",
-        "The mean of nothing counts as zero; every other one stays as it is."
-        if loss
-        else "The mean of nothing counts as zero; a nan of another origin in this term is hidden, too.",
-    )
+    title_of_zero, note = "Count the mean of no elements as zero", "The mean of nothing counts as zero"
+    divided: tuple[Remedy, ...] = ()
+    if loss:
+        title_of_zero = "Let a loss that is nan be zero"
+        divided = remedy_at(
+            birth.place,
+            "mean_of_some",
+            "Divide the sum by the number of targets, at least one",
+            "unsafe",
+            "The mean of nothing counts as zero; every other one stays as it is.",
+        )
+    note += "; a nan of another origin in this term is hidden, too, and an infinity becomes the largest number."
+    zero = remedy_at(birth.place, "rewrite", title_of_zero, "unsafe", note, pairs=[["{it}", "{it}.nan_to_num(0.0)"]])
+    remedies = (*divided, *zero)
     because = "there was nothing to average in this iteration" if not loss else "no target of this iteration counts"
     return Words(title, label, because, f"{function(trouble, birth, 'its mean')} is 0 / 0.", remedies, makers=False)
