@@ -458,6 +458,44 @@ def _end_of(name: str) -> tuple[str, ...]:
     return _end(_names(path)) if path is not None else ()
 
 
+def regrouping(sources: SourceTexts, step: Frame, backward: Frame) -> tuple[list[Frame], list[Frame]]:
+    """Where the program puts other parameters into the groups of an optimizer; and the one statement of the step's
+    block between that call and the step which leads there, with the calls in it that do."""
+    writes = [
+        frame_of(sources, file, n)
+        for file, n in bindings.everywhere(sources, ast.Assign, ast.Call)
+        if (_fills_group(n.func.value) if is_method_call(n, *_FILLING) else any(map(_fills_group, targets_of(n))))
+    ]
+    around = [bindings.function_at(sources, f) for f in writes]
+    leading = {f.name for f in around if f is not None} - {"step"}
+    functions = [f for _, f in bindings.everywhere(sources, ast.FunctionDef)]
+    while more := {f.name for f in functions if f.name not in leading and _calling(f, leading)} - {"step", "__init__"}:
+        leading |= more
+    statement = statement_at(sources, step)
+    if statement is None or not backward.in_function_of(step):
+        return writes, []
+    block, index = source_at(sources, step).node_block(statement)
+    start = next((n + 1 for n, s in enumerate(block) if covers(s, backward.line)), 0)
+    own = [s for s in block[start:index] if _calling(s, leading) or any(covers(s, f.line) for f in writes)]
+    return writes, [frame_of(sources, step, n) for s in own for n in (s, *_calling(s, leading))] if len(
+        own
+    ) == 1 else []
+
+
+_FILLING = ("append", "extend", "insert", "clear", "add_param_group")
+
+
+def _fills_group(node: ast.expr) -> bool:
+    """``group["params"]``, ``optimizer.param_groups``, and what is reached through them but another setting."""
+    keys = [n.slice for n in each(node, ast.Subscript)]
+    named = [k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+    return "params" in named or (not named and any(n.attr == "param_groups" for n in each(node, ast.Attribute)))
+
+
+def _calling(node: ast.AST, names: set[str]) -> list[ast.Call]:
+    return [n for n in each(node, ast.Call) if last_word(n.func) in names]
+
+
 # Steps for several passes: a remainder decides on them, every fourth batch, or they stand behind the loop.
 
 
