@@ -11,10 +11,12 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.spans import conditions_on
 from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
+    bare_call,
     blocks_of,
     called,
     covers,
@@ -22,6 +24,7 @@ from graphdoc.source.paths import (
     is_name,
     last_word,
     only,
+    pairs,
     parse_expression,
     path_of,
     plain_names,
@@ -400,11 +403,107 @@ def _end_alike(one: list[str], other: list[str]) -> bool:
     return count > 0 and one[-count:] == other[-count:]
 
 
-# Steps for several passes: a remainder decides on them, every fourth batch, or they stand behind the loop.
+def regrouping(sources: SourceTexts, step: Frame, backward: Frame) -> tuple[list[Frame], list[Frame]]:
+    """Where the program puts other parameters into the groups of an optimizer; and the one statement of the step's
+    block between that call and the step which leads there, with the calls in it that do."""
+    writes = [
+        frame_of(sources, file, n)
+        for file, n in bindings.everywhere(sources, ast.Assign, ast.Call)
+        if (_fills_group(n.func.value) if is_method_call(n, *_FILLING) else any(map(_fills_group, targets_of(n))))
+    ]
+    around = [bindings.function_at(sources, f) for f in writes]
+    leading = {f.name for f in around if f is not None} - {"step"}
+    functions = [f for _, f in bindings.everywhere(sources, ast.FunctionDef)]
+    while more := {f.name for f in functions if f.name not in leading and _calling(f, leading)} - {"step", "__init__"}:
+        leading |= more
+    statement = statement_at(sources, step)
+    if statement is None or not backward.in_function_of(step):
+        return writes, []
+    block, index = source_at(sources, step).node_block(statement)
+    start = next((n + 1 for n, s in enumerate(block) if covers(s, backward.line)), 0)
+    own = [s for s in block[start:index] if _calling(s, leading) or any(covers(s, f.line) for f in writes)]
+    return writes, [frame_of(sources, step, n) for s in own for n in (s, *_calling(s, leading))] if len(
+        own
+    ) == 1 else []
 
 
-def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
-    """Whether an ``if`` with ``%`` in its test decides on the step, and on none of the other places."""
-    around = [n for n in each(scope_at(sources, step), ast.If) if any(covers(s, step.line) for s in n.body)]
-    outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
-    return any(isinstance(op.op, ast.Mod) for n in outside for op in each(n.test, ast.BinOp))
+_FILLING = ("append", "extend", "insert", "clear", "add_param_group")
+
+
+def _fills_group(node: ast.expr) -> bool:
+    """``group["params"]``, ``optimizer.param_groups``, and what is reached through them but another setting."""
+    keys = [n.slice for n in each(node, ast.Subscript)]
+    named = [k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+    return "params" in named or (not named and any(n.attr == "param_groups" for n in each(node, ast.Attribute)))
+
+
+def _calling(node: ast.AST, names: set[str]) -> list[ast.Call]:
+    return [n for n in each(node, ast.Call) if last_word(n.func) in names]
+
+
+# Steps for several passes: a remainder decides on them, every fourth batch, or a count of what has been passed; or they
+# stand behind the loop.
+
+
+def is_counted(sources: SourceTexts, step: Sequence[Frame], call: Sequence[Frame]) -> bool:
+    """Whether a condition on a remainder decides on the step and not on this call, or one on a number that each round
+    raises and that begins anew beside the step. Both are stacks."""
+    for at in step:
+        beside = next((f for f in call if f.in_function_of(at)), None)
+        tests = conditions_on(sources, at, beside)
+        if any(isinstance(op.op, ast.Mod) for test, _ in tests for op in each(test, ast.BinOp)):
+            return True
+        counts = (side for t in tests for n in _needed(*t) for side in (n.left, *n.comparators))
+        if any(_begins_anew(sources, at, call, side) for side in counts):
+            return True
+    return False
+
+
+def _needed(test: ast.expr, wanted: bool) -> Iterator[ast.Compare]:
+    """The comparisons without which a condition does not hold, or does not fail; also where there is a last round, of
+    so many, beside them."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _needed(test.operand, not wanted)
+    elif isinstance(test, ast.BoolOp):
+        each_alone = isinstance(test.op, ast.And) is wanted
+        for one in test.values:
+            lasts = (any(called(n) == "len" for n in each(v, ast.Call)) for v in test.values if v is not one)
+            if each_alone or all(lasts):
+                yield from _needed(one, wanted)
+    elif isinstance(test, ast.Compare):
+        yield test
+
+
+def _begins_anew(sources: SourceTexts, step: Frame, call: Sequence[Frame], side: ast.expr) -> bool:
+    """Whether what a condition compares, ``n`` or ``len(kept)``, grows whenever there is a call, and is emptied where
+    the step is made."""
+    path = path_of(side.args[0] if isinstance(side, ast.Call) and called(side) == "len" and side.args else side)
+
+    def deciding(at: Frame) -> set[int]:
+        return {id(t) for t, _ in conditions_on(sources, at, next((f for f in call if f.in_function_of(at)), None))}
+
+    own, grows, ends = deciding(step), False, False
+    for place in (*call[-1:], step) if path else ():
+        for node in each(scope_at(sources, place), ast.stmt):
+            there = deciding(frame_of(sources, place, node))
+            grows = grows or (_adds(node, path) and not there)
+            ends = ends or (_empties(node, path) and not own.isdisjoint(there))
+    return grows and ends
+
+
+def _adds(node: ast.stmt, path: str) -> bool:
+    if isinstance(node, ast.Assign):
+        sums = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add)
+        return sums and path in map(path_of, [*node.targets]) and path in map(path_of, each(node.value, ast.expr))
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add) and path_of(node.target) == path
+    call = bare_call(node)
+    return is_method_call(call, "append", "extend") and path_of(call.func.value) == path
+
+
+def _empties(node: ast.stmt, path: str) -> bool:
+    call = bare_call(node)
+    if is_method_call(call, "clear"):
+        return path_of(call.func.value) == path
+    given = next((value for target, value in pairs(node) if path_of(target) == path), None)
+    return given is not None and bindings.text_of(given) in ("0", "0.0", "[]", "list()")

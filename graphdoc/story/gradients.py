@@ -13,7 +13,7 @@ from graphdoc.model import Role, Span
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
 from graphdoc.program.carried_names import bound_names
-from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
+from graphdoc.program.gradient_reads import gradients_are_given, gradients_are_read, gradients_between
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted, spelled
@@ -697,9 +697,13 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         step = [Frame(**f) for f in sign.facts["step"]]
         if clear is None or call is None or not step:
             continue
-        if not is_counted(sources, step[-1], [clear, call]):
-            used = sign.facts.get("hooked") or gradients_are_read(sources) or gradients_between(sources, call, clear)
-            if used or not all(behind_inner_loop(sources, s, step) for s in (sign.stack, sign.other)):
+        hooked, uneven = bool(sign.facts.get("hooked")), bool(sign.facts.get("uneven"))
+        if is_counted(sources, step, [f for f in sign.other if f.user]):
+            if hooked or gradients_are_given(sources):
+                continue
+        else:
+            used = hooked or gradients_are_read(sources) or gradients_between(sources, call, clear)
+            if used or uneven or not all(behind_inner_loop(sources, s, step) for s in (sign.stack, sign.other)):
                 continue
             behind = True
         if not found or found[0][2] == call:
@@ -707,8 +711,9 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     if not found:
         return None
     sign, _, call, _ = found[0]
-    many, one = int(sign.facts["calls"]), len(found) == 1
-    meant = "" if behind else f", and a step every {many} calls is to use the sum"
+    many, one, uneven = int(sign.facts["calls"]), len(found) == 1, bool(sign.facts.get("uneven"))
+    steps_by = "a step that waits for several" if uneven else f"a step every {many} calls"
+    meant = "" if behind else f", and {steps_by} is to use the sum"
     names = listing(optimizer_of(optimizers, s) for s, *_ in found)
     clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
     remedies: tuple[Remedy, ...] = ()
@@ -718,16 +723,18 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
             remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
     weight = likely(0.94)  # what is thrown away is seen; that the calls were to add up the source alone suggests
-    title = f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts"
+    calls = "backward call" if uneven else f"of {many} backward calls"
+    title = f"{names} {'is' if one else 'are'} cleared before each {calls}: only the last one counts"
     text = f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
     text += "have added."
     spans = (
         *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
-        span("related", call, f"runs {many} times for each step"),
+        span("related", call, f"runs {'up to ' * uneven}{many} times for each step"),
         *(span("related", s, "uses the gradients of the last call alone") for s in steps),
     )
-    because = f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
-    because += f"followed {many} times"
+    often = f"{'up to ' * uneven}{many} times"
+    because = f"before each of {sign.count} steps the same place cleared the gradients {often}, and backward "
+    because += f"followed {'each time' if uneven else often}"
     return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 

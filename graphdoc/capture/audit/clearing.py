@@ -483,45 +483,58 @@ def _alone(torch: Any) -> Any:
 
 AT = 3
 """The step of an optimizer at which its calls so far are read."""
+EACH, OFTEN = 8, 128
+"""Later ones: every eighth up to this, and then those whose number is a power of two."""
 
 
-class Collecting(Early):
+class Collecting(Watch):
     """``cleared-while-collecting``: between two steps, and the first may have been another one, the same place has
     cleared ``optimizer`` (``stack``) and the same place has called backward (``other``), in turn and
-    ``facts["calls"]`` times; ``facts["step"]`` are the user's frames of the step, ``facts["hooked"]`` tells that a
-    parameter has a hook. Weak: the source has to tell whether the calls between were to add up."""
+    ``facts["calls"]`` times; ``facts["uneven"]``: at most so often, and more than once before ``count`` of these steps.
+    ``facts["step"]`` are the user's frames of the step, ``facts["hooked"]`` tells that a parameter has a hook. Weak:
+    the source has to tell whether the calls between were to add up."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.steps != AT:
+        steps = seen.steps
+        due = steps == AT or (not steps % EACH if steps <= OFTEN else not steps & (steps - 1))
+        if not due:
             return
-        mine, journal = set(seen.parameters), self._audit.journal
-        entries = [e for e in journal.entries() if e.kind == "step" or e.concerns({seen.id}, mine)]
+        mine = set(seen.parameters)
+        entries = [e for e in self._audit.journal.together() if e.kind == "step" or e.concerns({seen.id}, mine)]
         ends = [n for n, e in enumerate(entries) if e.kind == "step" and e.optimizer == seen.id]
         # Another optimizer's step between its calls shows that each of them is used: two that take turns, say.
         rounds = [_without_ends(entries[a + 1 : b]) for a, b in pairwise(ends)]
-        kinds = [[e.kind for e in one] for one in rounds]
-        if len(kinds) != AT - 1 or len(kinds[0]) < 4 or any(k != kinds[0] for k in kinds):
+        lengths = [len(one) // 2 for one in rounds]
+        several = [n for n in lengths if n > 1]
+        uneven = {*lengths} != {*several} or len({*several}) > 1
+        if len(several) < (ENOUGH if uneven else AT - 1) or not all(map(_in_turn, rounds)):
             return
-        every, steps = [e for one in rounds for e in one], [entries[n] for n in ends]
+        every, at = [e for one in rounds for e in one], [entries[n] for n in ends]
         zeros, calls = every[::2], every[1::2]
-        if kinds[0] != ["zero_grad", "backward"] * (len(kinds[0]) // 2) or optimizer_functions(calls[-1].raw):
+        if any(len({e.place for e in some}) != 1 for some in (zeros, calls, at)) or optimizer_functions(calls[-1].raw):
             return  # or a closure
-        if any(len({e.place for e in some}) != 1 for some in (zeros, calls, steps)):
-            return
-        sign = self._sign("cleared-while-collecting", zeros[-1], calls[-1], optimizer=seen.id, count=AT - 1, weak=True)
-        sign.event = calls[-1].index
-        sign.facts = {
-            "calls": len(kinds[0]) // 2,
-            "step": plain(f for f in self._frames(steps[-1]) if f.user),
-            "hooked": any(map(is_hooked, parameters_of(optimizer))),
-        }
-        self._found.append(sign)
+        sign = next((s for s in self._found if s.optimizer == seen.id), None)
+        if sign is None:
+            sign = self._sign("cleared-while-collecting", zeros[-1], calls[-1], optimizer=seen.id, weak=True)
+            sign.facts["step"] = plain(f for f in self._frames(at[-1]) if f.user)
+            self._found.append(sign)
+        hooked = any(map(is_hooked, parameters_of(optimizer)))
+        sign.event, sign.count = calls[-1].index, len(several)
+        sign.facts |= {"calls": max(several), "uneven": uneven, "hooked": hooked}
+
+
+def _in_turn(entries: list[Any]) -> bool:
+    """Whether these clear and call backward in turn, the one first and the other last."""
+    return bool(entries) and [e.kind for e in entries] == ["zero_grad", "backward"] * (len(entries) // 2)
 
 
 def _without_ends(entries: list[Any]) -> list[Any]:
-    """Without the steps of others before the first call and behind the last one."""
+    """Without the steps of others before the first call and behind the last one, and what is cleared once more."""
     calls = [n for n, e in enumerate(entries) if e.kind != "step"]
-    return entries[calls[0] : calls[-1] + 1] if calls else []
+    own = entries[calls[0] : calls[-1] + 1] if calls else []
+    return [
+        e for n, e in enumerate(own) if e.kind != "zero_grad" or [o.kind for o in own[n + 1 : n + 2]] != ["zero_grad"]
+    ]
 
 
 class Taken(Early):

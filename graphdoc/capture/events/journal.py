@@ -304,6 +304,12 @@ class Journal:
         known.update((e[0][0], e) for e in self._latest)
         return [Entry(*known[i], i in self._failed, self.living) for i in sorted(known) if i >= since]
 
+    def together(self) -> list[Entry]:
+        """The latest of these that follow one another without a gap."""
+        entries = self.entries()
+        gaps = (n for n in range(len(entries) - 1, 0, -1) if entries[n].index != entries[n - 1].index + 1)
+        return entries[next(gaps, 0) :]
+
     def entry_of(self, noted: Noted, entries: list[Entry], failed: bool) -> Entry:
         """This event as it is among the entries; or as it was noted, where it is kept no more."""
         found = next((e for e in entries if e.index == noted[0]), None)

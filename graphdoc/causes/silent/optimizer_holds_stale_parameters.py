@@ -11,7 +11,7 @@ from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, replacing, untying
+from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, regrouping, replacing, untying
 from graphdoc.program.proof import Proof, likely, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
@@ -29,7 +29,10 @@ The optimizer still holds the old ones, which get no gradient any more: its `ste
 
 Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone. And
 where `load_state_dict(state, assign=True)` loads one of two tied weights or both, each name has a parameter of its own
-from then on, and an optimizer that is made later steps them apart.""",
+from then on, and an optimizer that is made later steps them apart.
+
+Or parameters are replaced, in the model and in the optimizer's groups, between `backward()` and `step()`: when points
+are added or removed, say. The gradients are those of the old ones, and the step leaves the new ones as they are.""",
     why="""\
 An optimizer keeps references to the parameter tensors that it was given. It knows nothing of the module that they came
 from. An assignment to an attribute of the module puts another tensor in their place there and nowhere else.""",
@@ -54,6 +57,9 @@ moments), and a scheduler that was made for the old one has to be made again too
 )
 
 
+MOST_WRITES = 2
+
+
 def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
     return first_told(
@@ -61,6 +67,7 @@ def recognise(program: Program) -> Finding | None:
         ("held-stale", _told),
         ("suspect-untied", _untied),
         ("weights-parted", _parted),
+        ("replaced-before-step", _replaced),
     )
 
 
@@ -170,6 +177,33 @@ def _parted(program: Program, sign: Sign) -> Finding:
     spans = span_of("cause", at, "gives each name its own parameter")
     because = f"before this load {names} were one parameter; at the first step of "
     because += f"{optimizer_of(program.optimizers, sign)} it held one for each"
+    return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
+
+
+def _replaced(program: Program, sign: Sign) -> Finding | None:
+    """Other parameters were put into the optimizer between the backward call and its step, without a gradient."""
+    sources, step, call = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
+    if step is None or call is None:
+        return None
+    writes, leading = regrouping(sources, step, call)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "its parameters"
+    remedies = []
+    if leading:
+        args = {"place": place(step), "before": place(leading[0]), "for_value": True}
+        note = f"{name} steps by these gradients before {whose} are replaced"
+        remedies.append(Remedy("move_statement", "step before the parameters are replaced", "unsafe", note, args))
+    weight = likely(0.93)  # that no step uses them is seen; that one should is not
+    title = f"{whose}: replaced after backward, so the step finds no gradient"
+    text = "The gradients stay with the parameters that were there at the backward call. A step skips every parameter "
+    text += "whose `.grad` is None. Replace them after the step, or give the new ones the gradients too."
+    spans = (
+        *(span("cause", f, "replaces them after the backward call") for f in leading[-1:]),
+        span("related" if leading else "cause", step, "finds no gradient for the new ones"),
+        *(span("related", f, f"puts new parameters into {name}") for f in writes[:MOST_WRITES]),
+        span("related", call, "gives gradients to the old ones"),
+    )
+    because = f"at {sign.count} steps {name} held others than at the backward call before; the old ones were in no "
+    because += "optimizer, and the new ones had no gradient"
     return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
 
 
