@@ -7,6 +7,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.events.journal import MOST_OPTIMIZERS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.tensors.facts import parameters_of
@@ -64,6 +65,8 @@ class Replaced(Watch):
         mine = parameters_of(optimizer)[:MOST_COMPARED]
         before = self._held.get(seen.id, [])
         if len(before) != len(mine) or any(ref() is not p for ref, p in zip(before, mine, strict=True)):
+            if len(self._held) > MOST_OPTIMIZERS:  # a program may make one for each of its steps
+                self._held = {i: held for i, held in self._held.items() if i in self._audit.journal.optimizers}
             self._held[seen.id] = [Ref(p) for p in mine]
             if before and seen.id not in self._replacing:
                 self._replacing[seen.id] = _Replacing()
