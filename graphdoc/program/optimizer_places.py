@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, scope_at, source_at, statement_at, tree
+from graphdoc.program.bindings import frame_of, source_at, statement_at, tree
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import library_calls
-from graphdoc.program.spans import conditions_on
 from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
 from graphdoc.source.paths import (
-    bare_call,
     blocks_of,
     called,
     covers,
@@ -24,7 +22,6 @@ from graphdoc.source.paths import (
     is_name,
     last_word,
     only,
-    pairs,
     parse_expression,
     path_of,
     plain_names,
@@ -439,71 +436,3 @@ def _fills_group(node: ast.expr) -> bool:
 
 def _calling(node: ast.AST, names: set[str]) -> list[ast.Call]:
     return [n for n in each(node, ast.Call) if last_word(n.func) in names]
-
-
-# Steps for several passes: a remainder decides on them, every fourth batch, or a count of what has been passed; or they
-# stand behind the loop.
-
-
-def is_counted(sources: SourceTexts, step: Sequence[Frame], call: Sequence[Frame]) -> bool:
-    """Whether a condition on a remainder decides on the step and not on this call, or one on a number that each round
-    raises and that begins anew beside the step. Both are stacks."""
-    for at in step:
-        beside = next((f for f in call if f.in_function_of(at)), None)
-        tests = conditions_on(sources, at, beside)
-        if any(isinstance(op.op, ast.Mod) for test, _ in tests for op in each(test, ast.BinOp)):
-            return True
-        counts = (side for t in tests for n in _needed(*t) for side in (n.left, *n.comparators))
-        if any(_begins_anew(sources, at, call, side) for side in counts):
-            return True
-    return False
-
-
-def _needed(test: ast.expr, wanted: bool) -> Iterator[ast.Compare]:
-    """The comparisons without which a condition does not hold, or does not fail; also where there is a last round, of
-    so many, beside them."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _needed(test.operand, not wanted)
-    elif isinstance(test, ast.BoolOp):
-        each_alone = isinstance(test.op, ast.And) is wanted
-        for one in test.values:
-            lasts = (any(called(n) == "len" for n in each(v, ast.Call)) for v in test.values if v is not one)
-            if each_alone or all(lasts):
-                yield from _needed(one, wanted)
-    elif isinstance(test, ast.Compare):
-        yield test
-
-
-def _begins_anew(sources: SourceTexts, step: Frame, call: Sequence[Frame], side: ast.expr) -> bool:
-    """Whether what a condition compares, ``n`` or ``len(kept)``, grows whenever there is a call, and is emptied where
-    the step is made."""
-    path = path_of(side.args[0] if isinstance(side, ast.Call) and called(side) == "len" and side.args else side)
-
-    def deciding(at: Frame) -> set[int]:
-        return {id(t) for t, _ in conditions_on(sources, at, next((f for f in call if f.in_function_of(at)), None))}
-
-    own, grows, ends = deciding(step), False, False
-    for place in (*call[-1:], step) if path else ():
-        for node in each(scope_at(sources, place), ast.stmt):
-            there = deciding(frame_of(sources, place, node))
-            grows = grows or (_adds(node, path) and not there)
-            ends = ends or (_empties(node, path) and not own.isdisjoint(there))
-    return grows and ends
-
-
-def _adds(node: ast.stmt, path: str) -> bool:
-    if isinstance(node, ast.Assign):
-        sums = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add)
-        return sums and path in map(path_of, [*node.targets]) and path in map(path_of, each(node.value, ast.expr))
-    if isinstance(node, ast.AugAssign):
-        return isinstance(node.op, ast.Add) and path_of(node.target) == path
-    call = bare_call(node)
-    return is_method_call(call, "append", "extend") and path_of(call.func.value) == path
-
-
-def _empties(node: ast.stmt, path: str) -> bool:
-    call = bare_call(node)
-    if is_method_call(call, "clear"):
-        return path_of(call.func.value) == path
-    given = next((value for target, value in pairs(node) if path_of(target) == path), None)
-    return given is not None and bindings.text_of(given) in ("0", "0.0", "[]", "list()")

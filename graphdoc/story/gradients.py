@@ -16,8 +16,9 @@ from graphdoc.program.carried_names import bound_names
 from graphdoc.program.gradient_reads import gradients_are_given, gradients_are_read, gradients_between
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import is_counted, spelled
+from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.proof import Proof, first_sign, likely, name_of
+from graphdoc.program.remainders import waits_for_a_count
 from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_at, innermost_user, of_sign, short_code, span, span_of, where
 from graphdoc.program.written_out import written_out
@@ -698,7 +699,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         if clear is None or call is None or not step:
             continue
         hooked, uneven = bool(sign.facts.get("hooked")), bool(sign.facts.get("uneven"))
-        if is_counted(sources, step, [f for f in sign.other if f.user]):
+        if waits_for_a_count(sources, step, [f for f in sign.other if f.user]):
             if hooked or gradients_are_given(sources):
                 continue
         else:

@@ -21,7 +21,7 @@ from graphdoc.capture.audit.inner import Inner, Products, Unbent
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
-from graphdoc.capture.audit.replaced import Replaced
+from graphdoc.capture.audit.replaced import Replaced, TakenBack
 from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
@@ -77,7 +77,7 @@ class Audit:
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
         self.taken, self.parted, self.unbent = Taken(self), Parted(self), Unbent(self)
-        self.replaced = Replaced(self)
+        self.replaced, self.taken_back = Replaced(self), TakenBack(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -85,7 +85,17 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self), self.replaced),
+            *(
+                self.once,
+                self.beside,
+                Shared(self),
+                self.taken,
+                self.parted,
+                self.unbent,
+                Goals(self),
+                self.replaced,
+                self.taken_back,
+            ),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
@@ -126,6 +136,7 @@ class Audit:
         self.moved.began(noted, outputs)
         self.undone.began()
         self.replaced.began(noted)
+        self.taken_back.began()
         self.beside.differentiated(noted, outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
@@ -160,6 +171,9 @@ class Audit:
         """``module.load_state_dict(state)`` is about to run."""
         if assign:
             self.parted.loaded(module, state)
+        elif self.taken_back.loads(module):
+            self.unheld.look_again()
+            self._wake()
         self.targets.loaded(module, state)
         self.restored.loaded(module, state)
         if len(self.unheld.loaded) < MOST_LOADED:

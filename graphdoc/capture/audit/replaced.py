@@ -1,14 +1,18 @@
-"""Parameters that are replaced in their optimizer between the backward call and the step: the gradients are left."""
+"""Parameters that are replaced in their optimizer between backward and step, and loads that a step takes back."""
 
 from __future__ import annotations
 
+import weakref
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.events.journal import MOST_OPTIMIZERS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -61,6 +65,8 @@ class Replaced(Watch):
         mine = parameters_of(optimizer)[:MOST_COMPARED]
         before = self._held.get(seen.id, [])
         if len(before) != len(mine) or any(ref() is not p for ref, p in zip(before, mine, strict=True)):
+            if len(self._held) > MOST_OPTIMIZERS:  # a program may make one for each of its steps
+                self._held = {i: held for i, held in self._held.items() if i in self._audit.journal.optimizers}
             self._held[seen.id] = [Ref(p) for p in mine]
             if before and seen.id not in self._replacing:
                 self._replacing[seen.id] = _Replacing()
@@ -101,3 +107,103 @@ class Replaced(Watch):
 
     def signs(self) -> list[Sign]:
         return [*self._found, *self._at_end(lambda _: True)]
+
+
+# Values that were loaded into a model, and that the first step puts back to what they were: the optimizer steps copies
+# of its own, in 32 bits say, which were made before the load, and are written into the model after each step.
+
+MOST_LOADS = 20
+MOST_SAMPLED, MOST_NUMBERS = 12, 64
+"""Parameters of a model that are compared, and numbers of each."""
+NEAR = 0.25
+"""How far from what they were, in parts of the way to what was loaded, they may be at most."""
+
+
+class _Load:
+    """One load into a model: the numbers of some of its parameters before, and once they had been loaded."""
+
+    def __init__(self, module: Any, made: list[Any], raw: stacks.Stack) -> None:
+        every = [p for p in module.parameters() if p.requires_grad and p.is_floating_point()]
+        self.size = sum(p.numel() for p in every)
+        self.refs = [Ref(p) for p in every[:: len(every) // MOST_SAMPLED + 1]]
+        self.module, self.raw = id(module), raw
+        self.made = [weakref.ref(o) for o in made]
+        """The optimizers that there were, and had not stepped yet."""
+        self.before = self.read()
+        self.loaded: list[Any] = []
+        self.seen: Seen | None = None
+        """The optimizer that has stepped since."""
+
+    def read(self) -> list[Any]:
+        found = (numbers_of(p) if (p := ref()) is not None else None for ref in self.refs)
+        return [some_of(n, MOST_NUMBERS).double().clone() if n is not None else None for n in found]
+
+    def changes(self) -> bool:
+        """Whether it has brought other numbers."""
+        return (apart := _apart(self.before, self.loaded)) is not None and apart > 0
+
+    def is_taken_back(self) -> bool:
+        now = self.read()
+        old, new = _apart(now, self.before), _apart(now, self.loaded)
+        return old is not None and new is not None and old < NEAR * new
+
+
+def _apart(some: list[Any], others: list[Any]) -> float | None:
+    """How far these numbers are from others, all in all; None where some cannot be read or have another shape."""
+    pairs = list(zip(some, others, strict=True))
+    if not pairs or any(a is None or b is None or a.shape != b.shape for a, b in pairs):
+        return None
+    return sum(float((a - b).abs().sum()) for a, b in pairs)
+
+
+class TakenBack(Watch):
+    """``load-taken-back``: ``stack`` loads ``parameters``, a backward call reaches them, and after the first step of
+    ``optimizer`` they are what they were before the load. It was made before that, and holds none of them, but as many
+    numbers, which no backward call reaches."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._loads: list[_Load] = []
+
+    def loads(self, module: Any) -> bool:
+        """``module.load_state_dict(state)`` is about to run: whether it is followed."""
+        if any(load.module == id(module) and load.seen is not None for load in self._loads):
+            return False  # that may be what takes it back
+        self._loads = [load for load in self._loads if load.module != id(module)]
+        made = [o for o, seen in self._audit.journal.made() if seen is None or not seen.steps]
+        if self._found or not made or not self._may_look(MOST_LOADS):
+            return False
+        with self._unseen(_getframe(1)), self._audit.torch.no_grad():
+            # loads < Audit.loaded < the inserted callback < the function
+            self._loads.append(_Load(module, made, stacks.stack_here(4)))
+        return True
+
+    def began(self) -> None:
+        """A backward call is about to run."""
+        if not self._loads:
+            return
+        with self._unseen(), self._audit.torch.no_grad():
+            for load in list(self._loads):
+                if not load.loaded:
+                    load.loaded = load.read()
+                    if not load.changes():
+                        self._loads.remove(load)
+                elif load.seen is not None:
+                    self._loads.remove(load)
+                    if load.is_taken_back():
+                        self._tell(load, load.seen)
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        loads = [load for load in self._loads if load.loaded and any(ref() is optimizer for ref in load.made)]
+        if seen.steps != 1 or not loads:
+            return
+        given, had, held = self._audit.journal.held(), self._audit.reached, parameters_of(optimizer)
+        size = 0 if any(id(p) in had for p in held) else sum(p.numel() for p in held)
+        for load in loads:
+            own = [p for ref in load.refs if (p := ref()) is not None]
+            apart = not any(id(p) in given for p in own) and all(p.grad is not None or id(p) in had for p in own)
+            load.seen = seen if apart and size >= load.size else None
+
+    def _tell(self, load: _Load, seen: Seen) -> None:
+        own = [id(p) for ref in load.refs if (p := ref()) is not None]
+        self._report(self._sign("load-taken-back", load.raw, None, own, optimizer=seen.id, count=1))

@@ -287,14 +287,15 @@ class Unheld(Watch):
         elif 0 <= had < MOST_LOOKS and not self._looks:
             self._had[seen.id] = had + 1
             self._reached.clear()
-            self._look_again()
+            self.look_again()
         if seen.look == 2 * seen.steps and not self._looks:
-            self._look_again()  # ever more rarely: a layer may have been unfrozen
+            self.look_again()  # ever more rarely: a layer may have been unfrozen
         if self._ready and seen.steps > ENOUGH:
             self._ready = False
             self._judge()
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
+        """Look at the next backward calls."""
         self._looks = ENOUGH + 2
         self._audit.witness.looking = True
 

@@ -22,9 +22,9 @@ PAGE = Page(
 `zero_grad()` stands between `backward()` and `step()`. The optimizer finds no gradient, so its step leaves every
 parameter as it is. The loss is computed, printed and never falls.
 
-Where gradients are collected over several batches, and a step is made every fourth time, `zero_grad()` before each
-`backward()` does the same to all batches but the last one. Where one optimizer steps by two losses, it does the same to
-the first loss when it stands between their `backward()` calls.
+Where gradients are collected over several batches, and a step is made every fourth time, or once a count of samples is
+reached, `zero_grad()` before each `backward()` does the same to all batches but the last one. Where one optimizer steps
+by two losses, it does the same to the first loss when it stands between their `backward()` calls.
 
 Or an engine takes the gradients of each call out of `.grad`, and begins anew at each instead of adding them up.
 """,

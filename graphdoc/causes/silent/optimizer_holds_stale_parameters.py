@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, regrouping, replacing, untying
 from graphdoc.program.proof import Proof, likely, name_of, of_steps
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, level_of, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.story.ungiven import kept_at
 from graphdoc.story.wording import first_told, folded, listing, optimizer_of
@@ -30,6 +30,9 @@ The optimizer still holds the old ones, which get no gradient any more: its `ste
 Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone. And
 where `load_state_dict(state, assign=True)` loads one of two tied weights or both, each name has a parameter of its own
 from then on, and an optimizer that is made later steps them apart.
+
+An optimizer of copies, in 32 bits say, that are written into the model after each step, does not see a load into the
+model: the first step puts the copies' values back.
 
 Or parameters are replaced, in the model and in the optimizer's groups, between `backward()` and `step()`: when points
 are added or removed, say. The gradients are those of the old ones, and the step leaves the new ones as they are.""",
@@ -68,6 +71,7 @@ def recognise(program: Program) -> Finding | None:
         ("suspect-untied", _untied),
         ("weights-parted", _parted),
         ("replaced-before-step", _replaced),
+        ("load-taken-back", _taken_back),
     )
 
 
@@ -204,6 +208,29 @@ def _replaced(program: Program, sign: Sign) -> Finding | None:
     )
     because = f"at {sign.count} steps {name} held others than at the backward call before; the old ones were in no "
     because += "optimizer, and the new ones had no gradient"
+    return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
+
+
+def _taken_back(program: Program, sign: Sign) -> Finding:
+    """The optimizer steps copies from before a load, which are written into the model after the step."""
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "the model"
+    weight = likely(0.93)  # that the values are gone is seen; that they were to stay is not
+    title = f"what is loaded into {whose} is gone after the first step"
+    text = "The optimizer steps copies that were made before the load. After the step they are written into the model, "
+    text += "over what was loaded. Load into these copies as well, or make the optimizer after the load."
+    optimizer = optimizer_with(program.optimizers, sign.optimizer)
+    making = optimizer.stack if optimizer is not None else []
+    level = level_of(making, sign.stack)
+    remedies = []
+    if level is not None and level[0].start < level[1].start:
+        args = {"place": place(level[0]), "after": place(level[1]), "for_value": True}
+        note = f"{name} begins with copies of what was loaded"
+        remedies.append(Remedy("move_statement", "make the copies after the load", "unsafe", note, args))
+    spans = (
+        *span_of("cause", sign.stack, "loads into the model, and not into the optimizer's copies"),
+        *span_of("related", making, f"{name} gets its copies"),
+    )
+    because = f"after the first step of {name}, {whose} had the values of before the load again, up to the step itself"
     return Finding(*weight, title, text, spans, remedies=tuple(remedies), because=because)
 
 
