@@ -93,6 +93,8 @@ class TermWatch(CutWatch):
         """By the id of the record of a conversion: the sequence number of what was converted."""
         self._surrogates: set[int] = set()
         """Sequence numbers of values that had their own number taken off."""
+        self.shown: set[Any] = set()
+        """Places of the numbers that are seen in the place of such a value's."""
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what its log-probability was multiplied with when it was first looked at."""
         self._taken_up: set[int] = set()
@@ -246,11 +248,13 @@ class TermWatch(CutWatch):
         to be seen in its place: who writes that wants the gradient of the one and the value of the other."""
         nodes = (grad_fn_of(v) for v in flat if isinstance(v, self._torch.Tensor))
         numbers = {n._sequence_nr() for n in nodes if n is not None}
-        records = (self._of(v) for v in flat)
-        if not gains and any(r is not None and self._left.get(id(r)) in numbers for r in records):
+        records = [r for v in flat if (r := self._of(v)) is not None]
+        if not gains and any(self._left.get(id(r)) in numbers for r in records):
             self._surrogates.add(result.grad_fn._sequence_nr())
-            return True
-        return not numbers.isdisjoint(self._surrogates)
+        elif numbers.isdisjoint(self._surrogates):
+            return False
+        self.shown.update(r.place for r in records)
+        return True
 
     def _note_converted(self, name: str, args: list[Any], result: Any) -> None:
         given = flat(flat(args[name in FILLED :]))

@@ -158,7 +158,10 @@ class Answers:
     def added(self, records: list[Record], sum_: list[dict[str, Any]]) -> None:
         """What this operation gives is added to a loss, and no gradient knows of it."""
         audit, frames = self._probe.witness.audit, self._frames(records[-1].raw)
-        if audit is not None and _is_of_the_program(records[-1], frames) and self._again(("added", records[0].place)):
+        shown = audit.losses.watch.shown if audit is not None and audit.losses.watch is not None else ()
+        if audit is None or records[-1].place in shown or not _is_of_the_program(records[-1], frames):
+            return
+        if self._again(("added", records[0].place)):
             audit.losses.tell_measured(Sign("constant-term"), records[-1:], added=_frames(sum_))
 
     def going_back(self, target: Target, changed: set[int], found: list[tuple[Record, frozenset[int]]]) -> None:
