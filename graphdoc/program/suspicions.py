@@ -32,6 +32,7 @@ _ARRAYS = ("tolist", "numpy")
 _TERM_ENDS = ("detach", "no_grad", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
+_FILLED = ("full", "full_like", "new_full")
 
 
 def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -208,11 +209,9 @@ def _loses(node: ast.AST) -> bool:
 
 
 def _rebuilds(node: ast.AST) -> bool:
-    """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``, ``float(y) * x``."""
-    if isinstance(node, ast.Call) and called(node) in (*_MAKERS, "full", "full_like"):
-        return any(isinstance(n, ast.Name) for a in node.args for n in ast.walk(a))
-    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
-    return any(_is_called(n, ("float", "item")) for n in sides)
+    """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``."""
+    given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *_FILLED) else []
+    return any(isinstance(n, ast.Name) for a in given for n in ast.walk(a))
 
 
 def _cuts(node: ast.AST) -> bool:

@@ -167,16 +167,24 @@ class DeadEnds(Sparse):
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what the other terms had as constant sides of products at the first look."""
         self._due = 0
-        """The step at which to look again at what was told: twice as late each time."""
+        """The step, or event, at which to look again at what was told: twice as late each time."""
+        self._place: tuple[type, Any] = (object, None)
+        """Of what was told of a term: the kind of its node, and the expression that has made it."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        if self._met is not None or not self._may_look(MOST_LOOKS):
+        told = self._found and "term" in self._found[0].facts and noted[0] >= self._due
+        if not told and (self._met is not None or not self._may_look(MOST_LOOKS)):
             return
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
             nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
-            if blocks := {n: block for n, node in nodes if (block := _block(node)) is not None}:
+            blocks = {n: block for n, node in nodes if (block := _block(node)) is not None}
+            if told:  # a perturbation begins at zero perhaps
+                self._due = 2 * noted[0]
+                if _alive_at(*self._place, order, blocks.values()):
+                    self._found = []
+            elif blocks:
                 self._look(noted, order, blocks)
                 if self._met is None:
                     self._look_at_terms(noted, order, {order.nodes[n]: b for n, b in blocks.items()}, roots)
@@ -199,8 +207,10 @@ class DeadEnds(Sparse):
                 continue
             if term not in terms and (block.kind != "cancelled" or block.passes):
                 continue  # ``x - x.floor()``: a part of a sum may well be flat
-            if block.single is not None and _varies(every, order.nodes[found[0]], found[1]):
-                continue
+            place = type(block.node), (made_at(block.node) or ())[:1]
+            alike = _alive_at(*place, every, known.values())
+            if any(id(getattr(n, "variable", None)) in {*map(id, found[1])} for n, _ in walk.nodes_behind(alike)):
+                continue  # the first of many has a single element to be taken over, and that is right
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
             kept = stacks.stack_of(block.node)
             mine = [id(p) for p in found[1] if id(p) in held]
@@ -213,6 +223,7 @@ class DeadEnds(Sparse):
                 sign = self._met = self._sign_of(block, noted, kept)
                 sign.facts["term"] = whole
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
+                self._place = place
                 self._report(sign)
                 return
 
@@ -409,14 +420,10 @@ def _may_hold_more(order: Graph, given: Collection[Any]) -> bool:
     return False
 
 
-def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
-    """Whether the line that has made a constant makes what is none of the same parameters elsewhere in a graph: the
-    first of many has a single element to be taken over, and that is right."""
-    line = (made_at(constant) or ())[:1]
-    alike = [n for n in order.nodes if type(n) is type(constant) and (made_at(n) or ())[:1] == line]
-    behind = walk.nodes_behind(n for n in alike if constant_over(n) is None)
-    ids = {id(getattr(node, "variable", None)) for node, _ in behind}
-    return any(id(p) in ids for p in parameters)
+def _alive_at(kind: type, at: Any, order: Graph, blocks: Iterable[Block]) -> list[Any]:
+    """The nodes of this kind that an expression has made and that are no block."""
+    dead = {b.node for b in blocks}
+    return [n for n in order.nodes if type(n) is kind and n not in dead and (made_at(n) or ())[:1] == at]
 
 
 def _is_zero(node: Any) -> bool:

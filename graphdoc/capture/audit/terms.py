@@ -18,7 +18,7 @@ from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import constants, missed_by, parts_of, top_of
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.second_run.cut_recorder import (
@@ -31,7 +31,7 @@ from graphdoc.capture.second_run.cut_recorder import (
     flat,
 )
 from graphdoc.capture.second_run.cuts import CutWatch, is_draw
-from graphdoc.capture.second_run.reentries import Reentries
+from graphdoc.capture.second_run.reentries import BY_NAME, Reentries
 from graphdoc.capture.tensors.access_paths import numbers_in
 from graphdoc.capture.tensors.facts import grad_fn_of, is_leaf
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -166,8 +166,10 @@ class TermWatch(CutWatch):
             self.reentries.took(given, result)
             nodes = (grad_fn_of(v) for v in given)
             self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
-        if name in REMADE | CONVERSIONS:
-            self._note_converted(name, [*args, *(kwargs or {}).values()], result)
+        if name in REMADE | BY_NAME:
+            given = flat(flat([*args, *(kwargs or {}).values()][name in FILLED :]))
+            made = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
+            self.reentries.note(self._of(result), [n for n in made if n is not None])
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args, result)
@@ -226,7 +228,7 @@ class TermWatch(CutWatch):
     def passed_by(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int], stacks.Stack]]:
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
-        misses by that, and the sum."""
+        misses by that, and the sum. Not where these learn with others by another term: they may have their own task."""
         sums = ((at, mine) for at, (made, mine) in self._sums.items() if self._taken_up.isdisjoint(made))
         idle = [(mine, *self.estimators[at]) for at, mine in sums]
         parts = parts_of(roots) if idle else []
@@ -239,6 +241,7 @@ class TermWatch(CutWatch):
                     cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
                     looked_up = table.issuperset(leaves_behind([node]) or {0})
                     further = looked_up and not (part.leaves - table).isdisjoint(held)
+                    further &= not any(p.leaves & mine and p.leaves - mine for p in parts)
                     if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
                         found.append((cut, mine & missed, at))
         return found
@@ -255,12 +258,6 @@ class TermWatch(CutWatch):
             return False
         self.shown.update(r.place for r in records)
         return True
-
-    def _note_converted(self, name: str, args: list[Any], result: Any) -> None:
-        given = flat(flat(args[name in FILLED :]))
-        nodes = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
-        first = next(numbers_in(result), None) if isinstance(result, list) else result
-        self.reentries.note(name, self._of(first), [n for n in nodes if n is not None])
 
     def going_back(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Numbers that have left a graph and go on in that of these roots, with the leaves behind them."""
@@ -289,8 +286,9 @@ class TermWatch(CutWatch):
             if type(value) is not float and not (came_without_graph(value, result) and value.dtype.is_floating_point):
                 continue
             record = self._of(value)
-            behind = records_behind([record], 200) if record is not None else []
-            cuts = [r for r in behind if r.origins]
+            # What is weighed by zero, for now perhaps, is no part of it.
+            behind = [*reached([record], lambda r: r.inputs if not r.void else (), 200)] if record is not None else []
+            cuts = [r for r in behind if r.origins and not r.void]
             held = self._witness.journal.held() if cuts and not cuts[0].recording else set()
             cut = next((c for c in cuts if c.behind & held), cuts[0] if cuts else None)
             if cut is not None and type(value) is float and record is not None:

@@ -240,6 +240,7 @@ class Record:
     choices: int = 0  # of an ``argmax``: along its axis
     loose: bool = False
     numbers: bool = False
+    void: bool = False  # a product with the number zero
     written: str = ""  # what made the alias without a graph through which this is written
     depth: int = 0
     number: int = field(default_factory=lambda: next(_NUMBERS))

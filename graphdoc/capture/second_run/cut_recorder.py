@@ -131,6 +131,7 @@ FILLED = {"full", "full_like", "new_full"}
 """These take a value to fill it with besides."""
 REMADE = {COPIES, "as_tensor", *FILLED}
 """What these are given are numbers; nobody gives them a tensor with a graph to be rid of that."""
+_PRODUCTS = {"mul", "rmul", "imul", "multiply"}
 EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 MOST_UNRECORDED = 100
 MOST_WALKED = 1_000_000
@@ -297,6 +298,7 @@ class CutRecorder(TorchFunctionMode):
         if not record.recording:
             record.switch = self._witness.switches.in_force(inference)
         record.loose = name in EMPTY  # what is read from a file is put into such memory, and that is not seen
+        record.void = name.strip("_") in _PRODUCTS and any(type(a) in (int, float) and a == 0 for a in args)
         if name in CREATORS - FILLED:
             return record
         record.listed = bool(args) and isinstance(args[0], list | tuple)
@@ -319,7 +321,7 @@ class CutRecorder(TorchFunctionMode):
 
     def _leaves_of(self, values: Iterable[Any]) -> tuple[Ref, ...]:
         """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        tensors = [viewed(v) for v in flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
+        tensors = [viewed(v) for v in flat(flat(values)) if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
         graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
         for node, following in islice(graph, DEEP - 1):

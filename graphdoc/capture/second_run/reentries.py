@@ -2,56 +2,75 @@
 another way too, so that every parameter has a gradient, and a part of it is missing.
 
 Weights, baselines and targets are such numbers by right. They stand at the top of a loss, where no parameter is used
-any more; a number that goes into a layer stands for what was computed.
+any more; a number that goes into a layer stands for what was computed. Who asks for a number by name (``item()``) wants
+one, unless a function that makes a tensor can be given nothing else. What a network is fed with of its own results, in
+a roll-out say, is data to it, unless the loss is computed from the same values as well.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import islice
 from typing import Any
 
 from graphdoc.capture.events.cut_records import DRAWS, Record, records_behind
-from graphdoc.capture.graph.summands import is_number
-from graphdoc.capture.graph.walk import DEEP, VIEWS, nodes_behind, reached
-from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, REMADE
+from graphdoc.capture.graph.summands import is_number, parts_of
+from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, reached
+from graphdoc.capture.places.frames import made_at
+from graphdoc.capture.second_run.cut_recorder import REMADE
 
-_NUMBERS = CONVERSIONS - {"__int__", "__bool__", "__index__"}
+BY_NAME = {"item", "__float__"}
+"""What asks for a number."""
 _DRAWS = DRAWS | {"randn", "rand", "randn_like", "rand_like", "normal_", "uniform_"}
-_OVER_ALL = ("Mean", "Sum", "Max", "Min", "Amax", "Amin", "Std", "Var", "Norm", "Linalg", "Dot", "Median", "Prod")
-"""Beginnings of the names of nodes that make one number of many: what is divided by it is normalised."""
-_BY_TWO = ("Maximum", "Minimum")
+_PICKING = ("Select", "Slice", "Index", "Gather", "Unbind", "Split")
+"""Beginnings of the names of nodes that give one number of many as it is."""
 _BY_ELEMENT = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Exp", "Sqrt", "Clamp", "Softplus", "Tanh", "Abs", "Pow")
 NEAR, MOST_NEAR = 4, 60
 """Operations in front of a conversion that are looked at."""
-MOST_LEFT, MOST_ENTERED, MOST_FOLLOWED = 2_000, 1_000, 200
+MOST_LEFT, MOST_ENTERED, MOST_FOLLOWED, MOST_BEHIND = 2_000, 1_000, 200, 500
 
 Entered = list[tuple[int, Record]]
+Marks = Mapping[int, frozenset[Any]]
+"""By the sequence number of what takes a leaf: its place, and the ids of the leaves that are more than a vector."""
+
+
+def _number(node: Any) -> int:
+    return int(node._sequence_nr())
 
 
 class Left:
-    """One conversion: ``given`` are the sequence numbers of what was converted, ``near`` those of what it was computed
-    by, element by element, directly before; ``reduced`` where all of it says something of many numbers at once."""
+    """One conversion, in sequence numbers: ``given`` was converted, which is ``scaled`` from one value each; it was
+    computed directly before from ``near``. ``marks``: those of the layers behind it; ``reduced`` where all of it says
+    something of many numbers at once, as a norm or a mean does: what is divided by that is normalised."""
 
-    def __init__(self, record: Record, nodes: list[Any]) -> None:
+    def __init__(self, record: Record, nodes: list[Any], marks: Marks) -> None:
         self.record = record
-        self.given = {int(n._sequence_nr()) for n in nodes}
         self.near: set[int] = set()
-        self.reduced = len([n for n in nodes if self._look(n)]) == len(nodes)
+        self.reduced = not [n for n in nodes if not self._look(n, marks)]
+        self.given = {_number(n) for n in nodes}
+        self.scaled = {_number(n) for n in reached(nodes, lambda n: [] if _number(n) in marks else _alone(n))}
+        behind = reached(nodes, inputs_of, MOST_BEHIND)
+        self.marks = frozenset[Any]().union(*(marks.get(_number(n), ()) for n in behind))
 
-    def _look(self, root: Any) -> bool:
-        row, over_all = [root], False
+    def _look(self, root: Any, marks: Marks) -> bool:
+        row, elements, over_all = [root], {root}, False
         for _ in range(NEAR):
             following: list[Any] = []
-            for node in row[:MOST_NEAR]:
-                self.near.add(int(node._sequence_nr()))
-                name = type(node).__name__
-                over_all |= name.startswith(_OVER_ALL) and not name.startswith(_BY_TWO) and is_number(root)
-                if name.startswith(_BY_ELEMENT) or name in VIEWS:
-                    following += [n for n, _ in node.next_functions if n is not None]
+            for node in (n for n in row[:MOST_NEAR] if _number(n) not in marks):
+                self.near.add(_number(node))
+                name, further = type(node).__name__, inputs_of(node)
+                if node in elements:
+                    over_all |= is_number(node) and not (name.startswith(_PICKING) or all(map(is_number, further)))
+                    elements.update(further if name.startswith(_BY_ELEMENT) or name in VIEWS else ())
+                following += further
             row = following
         return over_all
+
+
+def _alone(node: Any) -> list[Any]:
+    """What a node takes, where that is one value."""
+    return below if len(below := inputs_of(node)) == 1 else []
 
 
 class Reentries:
@@ -59,13 +78,12 @@ class Reentries:
 
     def __init__(self) -> None:
         self._left: OrderedDict[int, Left] = OrderedDict()
-        self._taking: dict[int, bool] = {}
-        """Sequence numbers of the results of operations that take a leaf, and whether one that multiplies."""
+        self._marks: dict[int, frozenset[Any]] = {}
 
-    def note(self, name: str, record: Record | None, nodes: list[Any]) -> None:
+    def note(self, record: Record | None, nodes: list[Any]) -> None:
         """What these nodes gave was converted."""
-        if record is not None and nodes and record.recording and name in REMADE | _NUMBERS:
-            self._left[id(record)] = Left(record, nodes)
+        if record is not None and nodes and record.recording:
+            self._left[id(record)] = Left(record, nodes, self._marks)
             if len(self._left) > MOST_LEFT:
                 self._left.popitem(last=False)
 
@@ -73,14 +91,15 @@ class Reentries:
         """An operation has made a result with a graph."""
         leaves = [v for v in given if v.requires_grad and v.grad_fn is None]
         if leaves:
-            self._taking[int(result.grad_fn._sequence_nr())] = any(v.dim() > 1 for v in leaves)
+            matrices = (id(v) for v in leaves if v.dim() > 1)
+            self._marks[_number(result.grad_fn)] = frozenset((made_at(result.grad_fn), *matrices))
 
     def into(
         self,
-        roots: Iterable[Any],
+        roots: list[Any],
         entered: Iterable[tuple[int, Record, Any]],
         held: Collection[int],
-        taken_up: Collection[int],
+        taken_up: Set[int],
         since: int,
     ) -> list[tuple[Record, frozenset[int]]]:
         """Conversions whose numbers go where parameters are used in the graph with these roots, with the leaves behind
@@ -90,25 +109,48 @@ class Reentries:
         graph = dict(islice(nodes_behind(roots), DEEP)) if self._left else {}
         if not graph or len(graph) >= DEEP:
             return []
-        leaves = {id(v) for node in graph if (v := getattr(node, "variable", None)) is not None} & {*held}
-        numbers = {int(node._sequence_nr()): node for node, following in graph.items() if following}
+        leaves = {id(v) for node in graph if (v := getattr(node, "variable", None)) is not None}.intersection(held)
+        numbers = {_number(node): node for node, following in graph.items() if following}
         every = [(n, r) for n, r, _ in entered]
-        at = [(n, r) for n, r in every if n in numbers][-MOST_ENTERED:]
-        below: set[Any] | None = None
-        found: dict[int, tuple[Record, frozenset[int]]] = {}
-        for number, entering in reversed(at):
-            for r in records_behind([entering], MOST_FOLLOWED):
-                left, behind = self._left.get(id(r)), r.behind & leaves
-                if left is None or id(r) in found or not behind or left.reduced or r.event <= since:
+        above: dict[Any, list[Any]] = {}
+        for node, following in graph.items():
+            for m, _ in following:
+                above.setdefault(m, []).append(node)
+        parts = parts_of(roots)
+        found: dict[int, tuple[Left, frozenset[int]]] = {}
+        fed: dict[Any, dict[int, Left]] = {}
+        """By place: those that go into what they come from."""
+        for number, entering in reversed([(n, r) for n, r in every if n in numbers][-MOST_ENTERED:]):
+            chain = records_behind([entering], MOST_FOLLOWED)
+            for r in chain:
+                left, by_name = self._left.get(id(r)), r.op in BY_NAME
+                if left is None or left.reduced or r.event <= since or not r.behind & leaves:
                     continue
-                if r.op not in REMADE and not left.given.isdisjoint(taken_up):
-                    continue
-                if below is None:
-                    layers = [n for i, n in numbers.items() if self._taking.get(i)]
-                    below = set(reached(layers, lambda n: [m for m, _ in graph[n] if m is not None]))
-                if numbers[number] in below or number in self._taking:
-                    found[id(r)] = r, frozenset(behind)
-        return [f for i, f in found.items() if not self._was_drawn(self._left[i], every, since)]
+                layers = self._layers(numbers[number], above)
+                if any(not left.marks.isdisjoint(marks) for marks in layers):
+                    fed.setdefault(r.place, {})[id(r)] = left
+                needed = not by_name or any(f.op in REMADE and r in f.inputs for f in chain)
+                missed = (r.behind & leaves).difference(*(p.leaves for p in parts if number in p.nodes))
+                if missed and any(missed <= p.leaves for p in parts):
+                    continue  # what another term trains is a number in this one by right
+                if layers and needed and not (by_name and left.given & taken_up):
+                    found[id(r)] = left, r.behind & leaves
+        data = {
+            place
+            for place, alike in fed.items()
+            if place[0] in BY_NAME or len(alike) < 2 or any(f.scaled.isdisjoint(numbers) for f in alike.values())
+        }
+        told = [(left, behind) for left, behind in found.values() if left.record.place not in data]
+        return [(left.record, behind) for left, behind in told if not self._was_drawn(left, every, since)]
+
+    def _layers(self, entry: Any, above: Mapping[Any, list[Any]]) -> list[frozenset[Any]]:
+        """The marks of the layers that a value goes into which enters the graph here: the first that have a matrix."""
+
+        def further(node: Any) -> list[Any]:
+            return above.get(node, []) if len(self._marks.get(_number(node), ())) < 2 else []
+
+        climbed = ((n is entry, self._marks.get(_number(n), frozenset())) for n in reached([entry], further))
+        return [marks for first, marks in climbed if len(marks) > (not first)]
 
     @staticmethod
     def _was_drawn(left: Left, every: Entered, since: int) -> bool:

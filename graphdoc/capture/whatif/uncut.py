@@ -15,7 +15,7 @@ from graphdoc.capture.whatif.window import ForkWatch
 
 class Uncut(TorchFunctionMode, ForkWatch):
     """A watch of one step in which conversions at these places give what has a graph; where a number in Python has to
-    be given, the operations that take it are given the tensor."""
+    be given, what makes a tensor of it is given the tensor."""
 
     def __init__(self, look: CutRecorder, places: Collection[Any]) -> None:
         super().__init__()
@@ -30,17 +30,15 @@ class Uncut(TorchFunctionMode, ForkWatch):
             return result
         self._within = True
         try:
-            return self._kept(func, name, args, kwargs or {}, result)
+            return self._kept(name, args, kwargs or {}, result)
         finally:
             self._within = False
 
-    def _kept(self, func: Any, name: str, args: Any, kwargs: dict[str, Any], result: Any) -> Any:
+    def _kept(self, name: str, args: Any, kwargs: dict[str, Any], result: Any) -> Any:
         here = name in self._names and (name, site_of(stacks.stack_here(3))) in self._places
         if here and name not in REMADE:
-            whole = args[0].reshape(-1)
-            numbers = result if isinstance(result, list) else [result]
-            if all(type(n) is float for n in numbers) and len(numbers) == len(whole):
-                self._numbers.update((id(n), (n, t)) for n, t in zip(numbers, whole.unbind(), strict=True))
+            if type(result) is float:
+                self._numbers[id(result)] = result, args[0].reshape(())
         elif name in REMADE and (here or self._numbers):
             torch = self._look._torch
             parts = list(self._parts([*args[name in FILLED :][: 1 + (name == "full")], kwargs.get("fill_value")]))
@@ -48,10 +46,6 @@ class Uncut(TorchFunctionMode, ForkWatch):
                 flat = [p.reshape(-1) if isinstance(p, torch.Tensor) else torch.tensor([p]) for p in parts]
                 whole = torch.cat([p.to(result.dtype) for p in flat])
                 return whole[-1].expand(result.shape).clone() if "full" in name else whole.reshape(result.shape)
-        elif self._numbers:
-            given = tuple(self._known(a) for a in args)
-            if any(a is not b for a, b in zip(args, given, strict=True)):
-                return func(*given, **kwargs)
         return result
 
     def _known(self, value: Any) -> Any:
