@@ -12,6 +12,7 @@ from graphdoc.program.bindings import (
     frame_of,
     methods_named,
     source_at,
+    source_of,
     statement_at,
     text_of,
     tree,
@@ -144,6 +145,8 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
                 target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
             if node is None or target is None or not path_of(target):
                 return None
+            if _is_read_otherwise(sources, source, node, target):
+                return None
             name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
             every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
             later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
@@ -161,6 +164,21 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
         parts = end.value.elts if isinstance(end.value, ast.Tuple) else [end.value]
         part = next((i for i, p in enumerate(parts) if p is up or (p is not None and _lies_in(frame, p))), 0)
     return None
+
+
+def _is_read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> bool:
+    """Whether an attribute may be read on what has another name, and not as a number; an entry by a key that is not
+    written out, or with its whole container."""
+    match target:
+        case ast.Attribute(attr=name):
+            alike = ((f, n) for f, n in everywhere(sources, ast.Attribute) if n.attr == name and is_read(n))
+            others = ((source_of(sources, f), n) for f, n in alike if text_of(n) != text_of(target))
+            return any(not _is_number(other.tree, other.parents[n]) for other, n in others)
+        case ast.Subscript(value=kept):
+            scope = (source.node_function(node) if isinstance(kept, ast.Name) else None) or source.tree
+            every = (source.parents[n] for n in each(scope, type(kept)) if text_of(n) == text_of(kept) and is_read(n))
+            return not all(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) for n in every)
+    return False
 
 
 def _lies_in(frame: Frame, node: ast.expr) -> bool:
