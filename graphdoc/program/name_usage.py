@@ -20,7 +20,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.spans import shared_levels
 from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
-from graphdoc.source.module import Source, each, has, is_method_call, values_of
+from graphdoc.source.module import Source, each, given_to, has, is_method_call, values_of, walked
 from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, root_of, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
@@ -133,7 +133,7 @@ _READERS = {"float", "print", "str", "format", "round"}
 
 def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str, bool] | None:
     """The statement that binds a result, or what a function returns of it, the name, and whether that is read; None
-    where it may be read as anything but a number, or the name is not known."""
+    where it may be read as anything but a number, where the number decides on something, or the name is not known."""
     part, read = 0, False
     for frame in (f for f in reversed(made) if f.user):
         source, node = source_at(sources, frame), statement_at(sources, frame)
@@ -153,7 +153,7 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
             whole = [n for n in later if not _is_number(source.tree, source.parents[n])]
             read |= len(later) > len(whole)
             if not whole:
-                return frame, name, read
+                return (frame, name, read) if not _decides(scope or source.tree, later) else None
             up = whole[0]
             if len(whole) > 1:
                 return None
@@ -179,6 +179,15 @@ def _is_read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, tar
             every = (source.parents[n] for n in each(scope, type(kept)) if text_of(n) == text_of(kept) and is_read(n))
             return not all(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) for n in every)
     return False
+
+
+def _decides(scope: ast.AST, numbers: list[ast.expr]) -> bool:
+    """Whether the number of one of these is compared, or given to a scheduler: a score, by which a model is chosen."""
+    given = [n for c in each(scope, ast.Call) if is_method_call(c, "step") for n in given_to(c)]
+    inside = {n for one in (*each(scope, ast.Compare), *given) for n in walked(one)}
+    bound = [n for n in each(scope, ast.Assign) if not set(numbers).isdisjoint(walked(n.value))]
+    names = {t.id for n in bound for t in n.targets if isinstance(t, ast.Name)}
+    return any(n in inside for n in numbers) or any(isinstance(n, ast.Name) and n.id in names for n in inside)
 
 
 def _lies_in(frame: Frame, node: ast.expr) -> bool:
