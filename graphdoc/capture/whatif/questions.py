@@ -16,7 +16,7 @@ from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.births import tensors_in
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, steps_alone, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
@@ -250,10 +250,10 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
     def __init__(self, target: Target, base: dict[str, Any]) -> None:
         super().__init__()
         self._torch, self._parameters = target.torch, target.parameters
-        self._apart = set(base["written"]) | {i for i, p in enumerate(target.parameters) if p._backward_hooks}
+        self._apart = set(base["written"]) | {i for i, p in enumerate(target.parameters) if is_hooked(p)}
         """Positions of those that the program itself writes to, or gives a gradient to."""
         self._given_by_calls = [target.given.read(i) for i in range(len(base["calls"]))]
-        every = [(g, _is_torchs(o)) for o in (target.optimizer, *target.others) for g in o.param_groups]
+        every = [(g, steps_alone(o)) for o in (target.optimizer, *target.others) for g in o.param_groups]
         self._decays = {id(p) for g, plain in every if plain and g.get("weight_decay") for p in g["params"]}
         self._shrinks = {id(p) for g, plain in every if not plain for p in g["params"]}
         """Those that a step of the program's own may keep small."""
@@ -348,12 +348,6 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
 
     def _cosine(self, one: Any, other: Any) -> float:
         return float(self._torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), 0))
-
-
-def _is_torchs(optimizer: Any) -> bool:
-    """Whether a step is PyTorch's alone: nothing of the program's runs in it."""
-    hooks = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
-    return type(optimizer).step.__module__.startswith("torch.optim.") and not hooks
 
 
 # Where what parameters compute is left lying: the last results made of them, of which no loss is made.
