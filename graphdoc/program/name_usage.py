@@ -12,6 +12,7 @@ from graphdoc.program.bindings import (
     frame_of,
     methods_named,
     source_at,
+    source_of,
     statement_at,
     text_of,
     tree,
@@ -19,7 +20,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.spans import shared_levels
 from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
-from graphdoc.source.module import Source, each, has, is_method_call, values_of
+from graphdoc.source.module import Source, each, given_to, has, is_method_call, values_of, walked
 from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, root_of, sole_target, targets_of
 from graphdoc.source.scopes import is_read_later, reads
 
@@ -132,7 +133,7 @@ _READERS = {"float", "print", "str", "format", "round"}
 
 def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str, bool] | None:
     """The statement that binds a result, or what a function returns of it, the name, and whether that is read; None
-    where it may be read as anything but a number, or the name is not known."""
+    where it may be read as anything but a number, where the number decides on something, or the name is not known."""
     part, read = 0, False
     for frame in (f for f in reversed(made) if f.user):
         source, node = source_at(sources, frame), statement_at(sources, frame)
@@ -144,13 +145,15 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
                 target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
             if node is None or target is None or not path_of(target):
                 return None
+            if _is_read_otherwise(sources, source, node, target):
+                return None
             name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
             every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
             later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
             whole = [n for n in later if not _is_number(source.tree, source.parents[n])]
             read |= len(later) > len(whole)
             if not whole:
-                return frame, name, read
+                return (frame, name, read) if not _decides(scope or source.tree, later) else None
             up = whole[0]
             if len(whole) > 1:
                 return None
@@ -161,6 +164,30 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
         parts = end.value.elts if isinstance(end.value, ast.Tuple) else [end.value]
         part = next((i for i, p in enumerate(parts) if p is up or (p is not None and _lies_in(frame, p))), 0)
     return None
+
+
+def _is_read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> bool:
+    """Whether an attribute may be read on what has another name, and not as a number; an entry by a key that is not
+    written out, or with its whole container."""
+    match target:
+        case ast.Attribute(attr=name):
+            alike = ((f, n) for f, n in everywhere(sources, ast.Attribute) if n.attr == name and is_read(n))
+            others = ((source_of(sources, f), n) for f, n in alike if text_of(n) != text_of(target))
+            return any(not _is_number(other.tree, other.parents[n]) for other, n in others)
+        case ast.Subscript(value=kept):
+            scope = (source.node_function(node) if isinstance(kept, ast.Name) else None) or source.tree
+            every = (source.parents[n] for n in each(scope, type(kept)) if text_of(n) == text_of(kept) and is_read(n))
+            return not all(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) for n in every)
+    return False
+
+
+def _decides(scope: ast.AST, numbers: list[ast.expr]) -> bool:
+    """Whether the number of one of these is compared, or given to a scheduler: a score, by which a model is chosen."""
+    given = [n for c in each(scope, ast.Call) if is_method_call(c, "step") for n in given_to(c)]
+    inside = {n for one in (*each(scope, ast.Compare), *given) for n in walked(one)}
+    bound = [n for n in each(scope, ast.Assign) if not set(numbers).isdisjoint(walked(n.value))]
+    names = {t.id for n in bound for t in n.targets if isinstance(t, ast.Name)}
+    return any(n in inside for n in numbers) or any(isinstance(n, ast.Name) and n.id in names for n in inside)
 
 
 def _lies_in(frame: Frame, node: ast.expr) -> bool:

@@ -19,6 +19,7 @@ from graphdoc.source.paths import (
     called,
     covers,
     is_attribute,
+    is_constant,
     is_name,
     last_word,
     only,
@@ -309,12 +310,12 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
     written: set[int] = set()
-    for at, whole in _stepped(sources):
+    for at, whole, taken in _stepped(sources):
         for meant in may_mean(sources, at, whole):
             ids = _optimizers_of(sources, optimizers, meant)
-            if ids is None:
+            if ids is None and not taken:
                 return frozenset()
-            written |= ids
+            written |= ids or set()
     known = stepped and stepped <= written
     return frozenset(o.id for o in optimizers if known and o.id not in stepped | written)
 
@@ -323,7 +324,7 @@ def written_step(sources: SourceTexts, optimizers: list[Optimizer], optimizer: O
     """A ``step`` in the file of ``near`` that is written on the name of this optimizer, or means it; a bare name that
     is handed in is its own in the function of ``near`` alone."""
     around, own = bindings.function_at(sources, near), _words(parse_expression(optimizer.name))
-    for at, whole in _stepped(sources):
+    for at, whole, _ in _stepped(sources):
         named = _words(whole)
         here = len(own) > 1 or bindings.function_at(sources, at) is around
         if at.file == near.file and named and here and _end_alike(named, own):
@@ -350,24 +351,33 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
 
 def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> list[Frame]:
     """Where the program calls a ``step`` that may be this optimizer's, and is no scheduler's of any."""
-    meant = [m for at, whole in _stepped(sources, given=False) for m in may_mean(sources, at, whole)]
+    steps = ((m, taken) for at, one, taken in _stepped(sources, given=False) for m in may_mean(sources, at, one))
     known = (
-        (m.use, _optimizers_of(sources, optimizers, m)) for m in meant if "sched" not in last_word(m.value).lower()
+        (m.use, _optimizers_of(sources, optimizers, m), taken)
+        for m, taken in steps
+        if "sched" not in last_word(m.value).lower()
     )
-    found = [at for at, ids in known if ids is None or ident in ids]
+    found = [at for at, ids, taken in known if (not taken if ids is None else ident in ids)]
     return [at for n, at in enumerate(found) if at not in found[:n]]
 
 
-def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, ast.expr]]:
+def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, ast.expr, bool]]:
     """What ``step`` is called on, and what it is given, each with the call. Not where its result is unpacked, as an
-    environment's is."""
+    environment's is. And what it is taken of without a call, which may be a number of that name (then True)."""
+    spoken = any(is_constant(a, "step") for _, n in bindings.everywhere(sources, ast.Call) for a in given_to(n))
     for file in sources:
         root = tree(sources, file)
         unpacked = {n.value for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
-        for n in each(root, ast.Call):
+        functions = {n.func for n in each(root, ast.Call)}
+        for n in each(root, ast.Call, ast.Attribute):
+            at = frame_of(sources, file, n)
+            if is_attribute(n, "step") and n not in functions:
+                yield at, n.value, True
             if is_method_call(n, "step") and n not in unpacked:
-                whole = [n.func.value, *(n.args if given else ())]
-                yield from ((frame_of(sources, file, n), one) for one in whole)
+                yield from ((at, one, False) for one in (n.func.value, *(n.args if given else ())))
+            by_name = n.func if isinstance(n, ast.Call) and isinstance(n.func, ast.Call) and spoken else None
+            if by_name is not None and is_name(by_name.func, "getattr"):
+                yield at, by_name.args[0], False
 
 
 def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:

@@ -76,26 +76,17 @@ class Audit:
         self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
-        self.taken, self.parted, self.unbent = Taken(self), Parted(self), Unbent(self)
+        self.taken, self.parted, self.unbent, self.rounded = Taken(self), Parted(self), Unbent(self), Rounded(self)
         self.replaced, self.taken_back = Replaced(self), TakenBack(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
             *(self.unheld, self.clearing, Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
-            *(Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
+            *(Starved(self), self.unreduced, self.rounded, self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(
-                self.once,
-                self.beside,
-                Shared(self),
-                self.taken,
-                self.parted,
-                self.unbent,
-                Goals(self),
-                self.replaced,
-                self.taken_back,
-            ),
+            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
+            *(self.replaced, self.taken_back),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
@@ -137,6 +128,7 @@ class Audit:
         self.undone.began()
         self.replaced.began(noted)
         self.taken_back.began()
+        self.rounded.began()
         self.beside.differentiated(noted, outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:

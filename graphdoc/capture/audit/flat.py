@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.constants import ends_of
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.graph import walk
@@ -37,6 +38,8 @@ _PRODUCTS = {
 }
 """The functions that multiply, and what their nodes call the two factors, which are the last of their inputs."""
 ZEROS = "zeros"
+_KEEPING = {f"{kind}Backward{i}" for kind in ("Add", "Sum", "Mean", "Pow", "Stack", "Cat") for i in (0, 1)}
+"""What has its least value where its operands have theirs."""
 
 
 class Flattened(Open):
@@ -56,6 +59,8 @@ class Flattened(Open):
         self._alone = False
         """What went in is made of parameters and of nothing else, or all of these are zero: no other batch will bring
         it back."""
+        self._lowest = False
+        """It is a term of the loss by itself, and has the least value that it may have: a margin that is met."""
         self._kept: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
@@ -76,6 +81,7 @@ class Flattened(Open):
             both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
             sign.facts |= {"flat": flat[found[0]], "both": both}
             self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
+            self._lowest = flat[found[0]].startswith("below") and node in ends_of(tensor_roots(outputs), _KEEPING)
             behind = list(walk.nodes_behind([node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
                 both and all(map(is_zero, found[1]))
@@ -112,6 +118,8 @@ class Flattened(Open):
         mine = zeros & behind  # of others it is not known why they get zeros
         if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):
             return
+        if self._lowest and self.over:
+            return  # another optimizer trains: its constraint, or its player, has nothing to do yet
         if told is None or told.weak:
             with self._unseen(_getframe(1)):
                 audit.snapshot()

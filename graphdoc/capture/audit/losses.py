@@ -6,6 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
+from graphdoc.capture.audit.moved import Fingerprint
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
@@ -102,6 +103,8 @@ class Losses(Watch):
         self.watch = TermWatch(audit.witness) if audit.early else None
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
+        self._idle: dict[int, dict[int, Fingerprint]] = {}
+        """By optimizer: the parameters that no call has reached, by their positions, as they were when noted."""
         self._zero: dict[int, set[int]] = {}
         """By optimizer: parameters (ids) whose gradient was zero in each step that was looked at."""
         self._largest = 0.0
@@ -335,19 +338,28 @@ class Losses(Watch):
 
     def _suspect_unreached(self, optimizer: Any, seen: Seen) -> None:
         """Note parameters without gradient, with the places of the modules that they belong to; and later forget those
-        whose turn has come: a memory has filled up, a second network begins to learn."""
-        missed, last, key = self._missed(optimizer), self._audit.journal.latest("backward"), ("unreached", seen.id)
-        positions = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
-        if key in self._suspects:
-            facts = self._suspects[key].facts
-            facts["positions"] = [i for i in facts["positions"] if i in positions]
-            if not facts["positions"]:
-                del self._suspects[key]
-        elif missed and self._audit.reached and last is not None:
+        whose turn has come: a memory has filled up, a second network begins to learn, one is fitted by hand."""
+        if ("unreached", seen.id) in self._suspects:
+            self._forget_used(seen.id)
+            return
+        missed, last = self._missed(optimizer), self._audit.journal.latest("backward")
+        if missed and self._audit.reached and last is not None:
             around = forwards_around(self._audit.torch, missed, self._witness.cwd)
             sign = self._sign_at("suspect-unreached", last, optimizer=seen.id, count=OFTEN, weak=True)
-            sign.facts = {"forwards": around, "positions": positions}
-            self._suspects[key] = sign
+            every = enumerate(parameters_of(optimizer))
+            self._idle[seen.id] = {i: Fingerprint(p, one=True) for i, p in every if id(p) in missed}
+            sign.facts = {"forwards": around, "positions": [*self._idle[seen.id]]}
+            self._suspects["unreached", seen.id] = sign
+
+    def _forget_used(self, ident: int) -> None:
+        """Forget those of an optimizer's that have been given a gradient since, or other numbers."""
+        had, reached, idle = self._audit.journal.with_grad, self._audit.reached, self._idle[ident]
+        alive = [(i, p) for i, read in idle.items() if (p := read.ref()) is not None]
+        used = {i for i, p in alive if p.grad is not None or id(p) in reached or had.get(id(p)) or idle[i].changed()}
+        positions = self._suspects["unreached", ident].facts["positions"] = [i for i in idle if i not in used]
+        self._idle[ident] = {i: idle[i] for i in positions}
+        if not positions:
+            del self._suspects["unreached", ident], self._idle[ident]
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -417,6 +429,8 @@ class Losses(Watch):
             told = self._evidence.signs[:1]
             beside = self._bypassed.signs()
             return [*told, *(s for s in beside if not {*s.parameters} <= {n for t in told for n in t.parameters})]
+        for ident in [*self._idle]:
+            self._forget_used(ident)  # another optimizer may have come to them
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]

@@ -46,14 +46,19 @@ class Fingerprint:
             return string_at(self._memory + self._size // self._one // 2 * self._one, self._one)
         return _read(self._memory, self._size)
 
-    def moved(self) -> Any:
-        """The parameter, if it holds other numbers, in this memory or in another, and its version is the same."""
+    def changed(self) -> Any:
+        """The parameter, if it holds other numbers, in this memory or in another."""
         p = self.ref()
-        if p is None or not self._memory or p._version != self.version or _size_of(p) != self._size:
+        if p is None or not self._memory or _size_of(p) != self._size:
             return None
         if p.data_ptr() != self._memory:
             self._memory = memory_of(p)
         return p if self._memory and self._read() != self._print else None
+
+    def moved(self) -> Any:
+        """The same, if its version is what it was."""
+        p = self.ref()
+        return self.changed() if p is not None and p._version == self.version else None
 
 
 def is_readable(parameter: Any) -> bool:

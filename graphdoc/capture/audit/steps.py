@@ -19,6 +19,7 @@ from graphdoc.capture.tensors.facts import (
     instances_of,
     is_hooked,
     parameters_of,
+    steps_alone,
     user_frames,
     version_of,
 )
@@ -448,6 +449,10 @@ class _Looked:
         """The learning rate of each step that was looked at, and what is told of it."""
         self.sign: Sign | None = None
         self.first: Sample | None = None
+        self.written: set[int] = set()
+        """Ids of those to which the program writes after a step: what it takes back was not rounded away."""
+        self.rate = 0.0
+        """The largest learning rate of those that are told."""
         self.unmoved: set[int] | None = None
         """Where less than nearly all stands still: ids of the parameters that have never moved."""
 
@@ -472,12 +477,18 @@ class Rounded(Open):
         self._short = (torch.bfloat16, torch.float16)
         self._looked: dict[int, _Looked] = {}
 
+    def began(self) -> None:
+        """A backward call is about to run."""
+        for looked in self._looked.values():
+            if looked.before is not None:
+                with self._unseen(), self._audit.torch.no_grad():
+                    looked.written |= looked.before.written()
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.id not in self._looked:
-            own = type(optimizer).step.__module__.startswith("torch.optim.")
-            if not own or not any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer)):
-                self.over.add(seen.id)
-                return
+        short = {id(p) for p in parameters_of(optimizer) if p.dtype in self._short and p.requires_grad}
+        if seen.id not in self._looked and not (steps_alone(optimizer) and short):
+            self.over.add(seen.id)
+            return
         looked = self._looked.setdefault(seen.id, _Looked())
         rate = max(map(_rate, optimizer.param_groups), default=0.0)
         looked.largest = max(looked.largest, rate)
@@ -487,11 +498,14 @@ class Rounded(Open):
             return
         audit = self._audit
         with self._unseen(), audit.torch.no_grad():
-            mine = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
+            every = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
+            mine = [p for p in every if id(p) not in looked.written]
             now = Sample(mine, self._short)
             looked.before = now if due else None
             looked.first = looked.first or now
             share = now.still(before) if before is not None else None
+        if not mine and every:
+            self._forget(seen)
         if share is None:
             return
         if share < NEARLY_ALL or looked.unmoved is not None:
@@ -499,17 +513,22 @@ class Rounded(Open):
             earlier, looked.unmoved = looked.unmoved, now.unmoved(looked.first)
             looked.sign = looked.sign if earlier == looked.unmoved else None
             if not looked.unmoved:
-                self.over.add(seen.id)
-                del self._looked[seen.id]
+                self._forget(seen)
                 return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
         whole = looked.unmoved
         long = whole is None or seen.steps > LONG
         if looked.sign is None and long and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            short = [p for p in parameters_of(optimizer) if p.dtype in self._short and (not whole or id(p) in whole)]
-            looked.sign = self._sign_of_step("rounded-away", seen, short)
+            told = whole or short - looked.written
+            groups = [(g, [p for p in g["params"] if id(p) in told]) for g in optimizer.param_groups]
+            looked.rate = max((_rate(g) for g, some in groups if some), default=rate)
+            looked.sign = self._sign_of_step("rounded-away", seen, [p for _, some in groups for p in some])
             if looked.sign is not None:
                 self._audit.tell_early()
+
+    def _forget(self, seen: Seen) -> None:
+        self.over.add(seen.id)
+        del self._looked[seen.id]
 
     def signs(self) -> list[Sign]:
         out = []
@@ -518,7 +537,7 @@ class Rounded(Open):
             if looked.sign is None or len(full := looked.at_full_rate()) < AT_FULL_RATE:
                 continue
             looked.sign.count = len(full)
-            looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.largest}
+            looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.rate}
             if looked.unmoved is not None:
                 looked.sign.facts["unmoved"] = len(looked.unmoved)
             out.append(looked.sign)

@@ -69,6 +69,13 @@ def is_hooked(leaf: Any) -> bool:
     return bool(leaf._backward_hooks or leaf._post_accumulate_grad_hooks)
 
 
+def steps_alone(optimizer: Any) -> bool:
+    """Whether a step is PyTorch's alone: nothing of the program's runs in it."""
+    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    own = not any(getattr(optimizer, name, None) for name in hooks)
+    return own and type(optimizer).step.__module__.startswith("torch.optim.")
+
+
 def shape_of(tensor: Any) -> list[int]:
     """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
     try:

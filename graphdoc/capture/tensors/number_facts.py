@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from graphdoc.capture.tensors.facts import extent_of
+from graphdoc.capture.tensors.facts import extent_of, version_of
+from graphdoc.capture.tensors.living import Ref
 
 MOST_ELEMENTS = 50_000_000
 """Of a tensor that is looked at."""
@@ -133,6 +134,12 @@ MOST_SAMPLED = 64
 MOST_NUMBERS = 256
 
 
+def _few_of(tensor: Any) -> Any:
+    """Some of its numbers, in memory of their own."""
+    few = tensor.reshape(-1)[:: tensor.numel() // MOST_NUMBERS + 1].cpu()
+    return few.clone(memory_format=torch.contiguous_format)
+
+
 class Sample:
     """Numbers of some parameters of 16 bits as they stand after a step: their bits, and which have a gradient."""
 
@@ -143,16 +150,16 @@ class Sample:
         self.dtype = str(mine[0].dtype).removeprefix("torch.") if mine else ""
         self._read: dict[int, tuple[float, Any, Any]] = {}
         """By the parameter's id: how many each number stands for, the bits, and whether it has a gradient."""
+        self._versions: dict[int, tuple[Ref, int]] = {}
         sizes = []
         share = whole / max(sum(p.numel() for p in mine), 1)
         for p in mine:
             numbers, grad = numbers_of(p), numbers_of(p.grad)
             if numbers is None or grad is None or grad.shape != numbers.shape:
                 continue
-            apart = numbers.numel() // MOST_NUMBERS + 1
-            few, asked = (t.reshape(-1)[::apart].cpu() for t in (numbers, grad))
-            bits = few.clone(memory_format=torch.contiguous_format).view(torch.int16)  # not the parameter's own memory
-            self._read[id(p)] = share * numbers.numel() / max(bits.numel(), 1), bits, asked != 0
+            few, asked = _few_of(numbers), _few_of(grad)
+            self._read[id(p)] = share * numbers.numel() / max(few.numel(), 1), few.view(torch.int16), asked != 0
+            self._versions[id(p)] = Ref(p), version_of(p)
             sizes.append(few.abs().float())
         self.others = float(sum(p.numel() for p in parameters if p.dtype not in short))
         """Elements of more bits, which are taken to move."""
@@ -160,6 +167,14 @@ class Sample:
         apart_by = torch.finfo(mine[0].dtype).eps if mine else 0.0
         self.apart = apart_by * 2.0 ** math.floor(math.log2(size)) if size > 0 and math.isfinite(size) else 0.0
         """How far the number that stands in the middle of all by its size is from the next one."""
+
+    def written(self) -> set[int]:
+        """The parameters, ids, to which somebody has written since; all of them, where no version tells of a write."""
+        alive = {i: (p, version) for i, (ref, version) in self._versions.items() if (p := ref()) is not None}
+        known = {i for i, (p, version) in alive.items() if version_of(p) != version}
+        now = ((i, numbers_of(p)) for i, (p, _) in alive.items() if i not in known)
+        hidden = any(n is not None and not self._read[i][1].equal(_few_of(n).view(torch.int16)) for i, n in now)
+        return {*alive} if hidden else known
 
     def unmoved(self, first: Sample) -> set[int]:
         """The parameters that have gradients, ids, and are bit by bit what they were."""

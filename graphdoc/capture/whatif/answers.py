@@ -331,10 +331,12 @@ class Answers:
         return plain(self._probe.frames(raw))
 
     def never_given(self, target: Target, chosen: set[int]) -> set[int]:
-        """Those that have never been given any gradient, as far as steps were looked at, and that nothing else
-        writes to."""
-        had = self._probe.witness.journal.with_grad
-        return {i for i in chosen if not had.get(id(p := target.parameters[i])) and self._rests(p)}
+        """Those that have never been given any gradient, as far as steps were looked at, that nothing else writes to,
+        and that are to move: their learning rate is not zero."""
+        had, groups = self._probe.witness.journal.with_grad, target.optimizer.param_groups
+        known = {id(p) for group in groups if group.get("lr") == 0.0 for p in group["params"]}
+        known.update(i for i in map(id, target.parameters) if had.get(i))
+        return {i for i in chosen if id(p := target.parameters[i]) not in known and self._rests(p)}
 
     @staticmethod
     def _positions(target: Target, chosen: set[int]) -> list[int]:

@@ -16,7 +16,7 @@ from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.births import tensors_in
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, steps_alone, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
@@ -90,7 +90,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         if found is not None:
             answers.added(*found)
     if _suspected(probe, target, "beside"):
-        beside = yield Move(watch=BesideLoss(target, result.base["written"]))
+        beside = yield Move(watch=BesideLoss(target, result.base))
         answers.beside(target, answer_of(beside, []))
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch))
@@ -236,8 +236,8 @@ def gradients_with(
 # What a sum adds to a loss where the loss alone is differentiated: would it train anybody?
 
 MOST_SUMS = 200
-ALIKE = 0.999
-"""The cosine from which on a gradient is that of a weight decay."""
+ALIKE, POINTS = 0.999, 0.9
+"""The cosine from which on a gradient is that of a weight decay; and what is added to one points its way."""
 LEAST = 1e-6
 """The part of the loss's gradient from which on another one counts."""
 
@@ -247,13 +247,16 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
     differentiates the loss, ``parameters`` are the positions of those that its other terms, differentiated by
     themselves, would train; these are ``weighed`` where one has a factor."""
 
-    def __init__(self, target: Target, apart: list[int]) -> None:
+    def __init__(self, target: Target, base: dict[str, Any]) -> None:
         super().__init__()
         self._torch, self._parameters = target.torch, target.parameters
-        self._apart = set(apart)
-        """Positions of those that the program itself writes to."""
-        groups = [g for o in (target.optimizer, *target.others) for g in o.param_groups if g.get("weight_decay")]
-        self._decays = {id(p) for g in groups for p in g["params"]}
+        self._apart = set(base["written"]) | {i for i, p in enumerate(target.parameters) if is_hooked(p)}
+        """Positions of those that the program itself writes to, or gives a gradient to."""
+        self._given_by_calls = [target.given.read(i) for i in range(len(base["calls"]))]
+        every = [(g, steps_alone(o)) for o in (target.optimizer, *target.others) for g in o.param_groups]
+        self._decays = {id(p) for g, plain in every if plain and g.get("weight_decay") for p in g["params"]}
+        self._shrinks = {id(p) for g, plain in every if not plain for p in g["params"]}
+        """Those that a step of the program's own may keep small."""
         self._sums: list[Any] = []
         self._calls: dict[Any, tuple[Any, set[int]]] = {}
         """By what was differentiated: where, and which leaves that reaches."""
@@ -312,15 +315,39 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         return found
 
     def _learning(self, call: Any, gradients: Any) -> list[int]:
-        """The positions of those that such a gradient would train: none where an optimizer's own weight decay has it,
-        or where a call elsewhere may stand for it."""
+        """The positions of those that such a gradient would train: none where the optimizer, or the program by its own
+        hand, has it, or where a call elsewhere may stand for it."""
         given = {i: g for i, g in enumerate(gradients) if g is not None and i not in self._apart and bool(g.any())}
         elsewhere = {i for at, leaves in self._calls.values() if at != call for i in leaves}
-        cosine = self._torch.nn.functional.cosine_similarity
         pairs = [(self._parameters[i], g) for i, g in given.items()]
-        decay = all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
         counts = any(p.grad is None or float(g.norm()) > LEAST * float(p.grad.norm()) for p, g in pairs)
-        return [*given] if counts and not decay and not any(id(p) in elsewhere for p, _ in pairs) else []
+        had = self._is_decay(pairs) or self._is_by_hand(given) or any(id(p) in elsewhere for p, _ in pairs)
+        return [*given] if counts and not had else []
+
+    def _is_decay(self, pairs: list[tuple[Any, Any]]) -> bool:
+        """Whether such a gradient is that of a weight decay, which a step has for most of these or may have."""
+        alike = [self._cosine(p, g) > ALIKE for p, g in pairs]
+        held = sum(p.numel() for p, _ in pairs if id(p) in self._decays)
+        if all(alike) and 2 * held > sum(p.numel() for p, _ in pairs):
+            return True
+        signs = (self._cosine(p.sign(), g) > ALIKE for p, g in pairs)
+        return all(id(p) in self._shrinks for p, _ in pairs) and (all(alike) or all(signs))
+
+    def _is_by_hand(self, given: dict[int, Any]) -> bool:
+        """Whether the program has added it to what the calls gave: all that is in ``.grad`` besides points that way."""
+        besides, wanted = list[Any](), list[Any]()
+        for i, g in given.items():
+            grad, along = self._parameters[i].grad, sum(row[i] for row in self._given_by_calls)
+            if grad is None or not isinstance(along, self._torch.Tensor):
+                return False
+            size = along.dot(along).clamp(min=1e-30)
+            for found, t in ((besides, grad), (wanted, g)):
+                flat = t.detach().flatten().to(along)
+                found.append(flat - along * (flat.dot(along) / size))
+        return bool(wanted) and self._cosine(self._torch.cat(besides), self._torch.cat(wanted)) > POINTS
+
+    def _cosine(self, one: Any, other: Any) -> float:
+        return float(self._torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), 0))
 
 
 # Where what parameters compute is left lying: the last results made of them, of which no loss is made.

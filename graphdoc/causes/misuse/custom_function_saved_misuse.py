@@ -18,6 +18,7 @@ from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.gradients import of_today
 from graphdoc.remedies.open_derivatives import without_backward, written_backward
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import folded
 
@@ -153,11 +154,14 @@ def _written_over(program: Program) -> Finding | None:
 
 
 def _second(program: Program) -> Finding | None:
-    """No error: a loss is computed from its gradient, and the derivative of that is another one."""
+    """No error: a loss is computed from its gradient, and the derivative of that is another one. Whose backward says
+    itself that something is a constant means it."""
     sign = first_sign(program.signs, OTHER_DERIVATIVE)
     function = next(used(sign.facts), None) if sign is not None else None
     at = backward_of(program.sources, function) if function is not None else None
     if sign is None or function is None or at is None or not sign.facts["functions"][0].get("twice"):
+        return None
+    if any(n.attr in _MEANT for n in each(at[1], ast.Attribute)):
         return None
     forward, whose = forward_of(program.sources, *at), folded(sign.parameters) or "what it was computed from"
     kept = kept_besides(forward) if forward is not None else []
@@ -165,8 +169,10 @@ def _second(program: Program) -> Finding | None:
     name, head = f"`{function.name}.backward`", replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
     title = f"second derivatives of `{function.name}` are wrong"
     title += f": they take {names} as constant" * (0 < len(names) < 20)
-    text = f"The loss is computed from a gradient, so PyTorch differentiates {name} too. What forward computes is not "
-    text += f"recorded: to autograd it is a constant. Compute it again in {name} from what forward was given."
+    text = f"The loss is computed from a gradient, so PyTorch differentiates {name} too."
+    if kept:
+        text += " What forward computes is not recorded: to autograd it is a constant. Compute it again in "
+        text += f"{name} from what forward was given."
     marks = [bindings.frame_of(program.sources, at[0], n) for n in kept] or [head]
     label = "computed in forward: has no graph" if kept else "its result has another derivative than autograd finds"
     spans = (
@@ -180,6 +186,7 @@ def _second(program: Program) -> Finding | None:
     return Finding(*likely(0.9), title, text, spans, remedies=remedies, because=because)
 
 
+_MEANT = ("detach", "no_grad", "data")
 _AGAIN = Remedy(
     "display",
     "Save what forward was given with `save_for_backward`, and compute the rest in backward",
