@@ -112,13 +112,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
 
 
 def _collected(
-    sources: SourceTexts,
-    file: str,
-    block: Block,
-    at: int,
-    filling: _Filling,
-    loose: list[str],
-    others: list[str],
+    sources: SourceTexts, file: str, block: Block, at: int, filling: _Filling, loose: list[str], others: list[str]
 ) -> Collected | None:
     taken = _taken(filling, loose)
     filled, *behind = (bindings.frame_of(sources, file, s) for s in (filling.statement, *block[at + 1 : at + 2]))

@@ -141,11 +141,7 @@ def counts(source: Source, name: ast.Name) -> bool:
 # Which in-place methods have no counterpart without the underscore, where ``inplace`` stands, and what is new.
 
 # Written anew instead, ``{x}`` being the tensor and ``{a}`` the arguments.
-REPLACEMENTS = {
-    "zero_": "{torch}.zeros_like({x})",
-    "fill_": "{torch}.full_like({x}, {a})",
-    "copy_": "{a}.clone()",
-}
+REPLACEMENTS = {"zero_": "{torch}.zeros_like({x})", "fill_": "{torch}.full_like({x}, {a})", "copy_": "{a}.clone()"}
 
 _RANDOM = words("normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_")
 FILLS = _RANDOM.union(REPLACEMENTS)

@@ -102,9 +102,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         whose = f"gradients for {name}, too"
     cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
-    spans = [
-        *of_sign(sign, f"{whose}; {follows}", "and they are thrown away here"),
-    ]
+    spans = [*of_sign(sign, f"{whose}; {follows}", "and they are thrown away here")]
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran"))
     remedies = []
