@@ -319,14 +319,13 @@ def make_in_init(sources: Sources, args: Args) -> list[Edit]:
         source, node = call(sources, at)
         function, owner = source.node_function(node), source.node_owner(node)
         around = source.parents.get(function) if function is not None else None
-        begins = next(
-            (s for s in getattr(around, "body", []) if isinstance(s, Function) and s.name == "__init__"), None
-        )
+        own = (s for s in getattr(around, "body", []) if isinstance(s, Function))
+        begins = next((s for s in own if s.name == "__init__"), None)
         if around is None or begins is None or function is begins:
             raise CannotFix("no __init__ of its class can make it")
         check_known(source, plain_names(node, ast.Load), function, begins)
-        own = {".".join(n.split(".")[:2]) for n in names_read(node) if n.startswith("self.")}
-        if missing := own - {key(t) for s in walked(begins) for t in targets_of(s)}:
+        read = {".".join(n.split(".")[:2]) for n in names_read(node) if n.startswith("self.")}
+        if missing := read - {key(t) for s in walked(begins) for t in targets_of(s)}:
             raise CannotFix(f"__init__ does not set {min(missing)}")
         _, taken, texts = kept.setdefault(begins.body[-1], (source, {n.attr for n in each(around, ast.Attribute)}, []))
         target = sole_target(owner)

@@ -186,9 +186,8 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
         return isinstance(node, ast.Constant)
     given = [n for n in each(scope, ast.Assign) if any(is_name(t, node.id) for t in n.targets)]
     starts = [n for n in given if isinstance(n.value, ast.Constant)]
-    adds = [
-        n for n in each(scope, ast.AugAssign) if is_name(n.target, node.id) and not isinstance(n.value, ast.Constant)
-    ]
+    added = (n for n in each(scope, ast.AugAssign) if is_name(n.target, node.id))
+    adds = [n for n in added if not isinstance(n.value, ast.Constant)]
     on = [n for n in given if node.id in bindings.names_in(n.value)]
     first = min([*adds, *on], key=_line, default=None)
     anew = len(starts) + len(on) < len(given)  # it is given another value

@@ -45,11 +45,8 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
     title = f"no gradient reaches {whose}: only the detached value is in the loss"
     text = f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
     text += f"does not train what {value} was made of: such a term has to be computed from {value} itself."
-    spans = of_sign(
-        sign,
-        f"the gradient goes around {value}, and so around {whose}",
-        f"reaches the other parameters of this loss, not {whose}",
-    )
+    around = f"the gradient goes around {value}, and so around {whose}"
+    spans = of_sign(sign, around, f"reaches the other parameters of this loss, not {whose}")
     because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
     because += "else has changed"
     return Finding(*likely(0.9), title, text, spans, because=because)

@@ -21,7 +21,7 @@ from graphdoc.capture.audit.inner import Inner, Products, Unbent
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
-from graphdoc.capture.audit.replaced import Replaced, TakenBack
+from graphdoc.capture.audit.replaced import LoadTakenBack, Replaced
 from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
@@ -77,7 +77,7 @@ class Audit:
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
         self.taken, self.parted, self.unbent = Taken(self), Parted(self), Unbent(self)
-        self.replaced, self.taken_back = Replaced(self), TakenBack(self)
+        self.replaced, self.taken_back = Replaced(self), LoadTakenBack(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -85,17 +85,8 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(
-                self.once,
-                self.beside,
-                Shared(self),
-                self.taken,
-                self.parted,
-                self.unbent,
-                Goals(self),
-                self.replaced,
-                self.taken_back,
-            ),
+            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
+            *(self.replaced, self.taken_back),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]

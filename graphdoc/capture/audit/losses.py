@@ -148,13 +148,15 @@ class Losses(Watch):
             watch = self.watch if not self._around else None
             for records, at in watch.added(roots) if watch is not None else ():
                 if watch is not None and self._again(site_of(records[0].raw)):
-                    facts = {"beside": any(at is here for _, here in watch.residuals.values())}
-                    self._tell(noted, outputs, Sign("constant-term", facts=facts), records, at)
+                    beside = any(at is here for _, here in watch.residuals.values())
+                    self._tell(noted, outputs, Sign("constant-term", facts={"beside": beside}), records, at)
             drawn = [(r, behind, None) for r, behind in self._drawn_into(noted, roots)]
             passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
             for record, behind, unused in (*drawn, *passed):
                 if self._again(("part", unused is None, record.place)):
-                    facts = {"part": True, **({"idle_sum": self._line(unused)} if unused is not None else {})}
+                    facts: dict[str, Any] = {"part": True}
+                    if unused is not None:
+                        facts["idle_sum"] = self._line(unused)
                     self._tell(noted, outputs, Sign("cut-term", facts=facts), [record], None, behind)
         if self.watch is not None:
             self.watch.since = noted[0]

@@ -156,7 +156,7 @@ def _apart(some: list[Any], others: list[Any]) -> float | None:
     return sum(float((a - b).abs().sum()) for a, b in pairs)
 
 
-class TakenBack(Watch):
+class LoadTakenBack(Watch):
     """``load-taken-back``: ``stack`` loads ``parameters``, a backward call reaches them, and after the first step of
     ``optimizer`` they are what they were before the load. It was made before that, and holds none of them, but as many
     numbers, which no backward call reaches."""
