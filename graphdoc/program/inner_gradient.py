@@ -308,9 +308,7 @@ def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Cal
         sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
     else:
         return False
-    return any(
-        _is_one_of(start, inputs) and (_reads(change, gradients) or is_within(call, change)) for start, change in sides
-    )
+    return any(_is_one_of(start, inputs) and (_reads(c, gradients) or is_within(call, c)) for start, c in sides)
 
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:

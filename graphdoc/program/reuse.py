@@ -124,9 +124,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
 
     ``level`` is any place of the function. None where the graph is folded too much to tell them all.
     """
-    leaves = (
-        {i: part.parameters for i, part in enumerate(folded.parts) if names & set(part.parameters)} if folded else {}
-    )
+    leaves = {i: p.parameters for i, p in enumerate(folded.parts) if names & set(p.parameters)} if folded else {}
     if folded is None or not leaves or not names.issubset(n for own in leaves.values() for n in own):
         return None
     return _lines_of(folded, folded.taking(leaves), level, every=True)

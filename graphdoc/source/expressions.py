@@ -225,9 +225,7 @@ def is_one_of_many(source: Source, node: ast.expr) -> bool:
     """Whether ``p`` of ``p.grad`` is what a loop or a comprehension around it goes over."""
     root = root_of(node)
     loops = (getattr(above, "generators", [above]) for above in source.node_ancestors(node))
-    targets = [
-        loop.target for group in loops for loop in group if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension)
-    ]
+    targets = [loop.target for g in loops for loop in g if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension)]
     return isinstance(root, ast.Name) and any(root.id in plain_names(t) for t in targets)
 
 

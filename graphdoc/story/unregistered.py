@@ -288,9 +288,7 @@ def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
 
 def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
     """The values that the class assigns to this attribute, each with its file."""
-    return [
-        (file, value) for file in sources for owner in _classes(sources, file, cls) for value in values_of(owner, name)
-    ]
+    return [(file, value) for file in sources for o in _classes(sources, file, cls) for value in values_of(o, name)]
 
 
 def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Finding | None:
