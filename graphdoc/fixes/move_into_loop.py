@@ -179,13 +179,13 @@ def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
     while isinstance(at, ast.stmt) and not isinstance(at, Function):
         block, index = source.node_block(at)
         out += [s for s in block[index + 1 :] if source.span(s)[1] <= source.span(owner)[0]]
-        at = source.parents.get(at, source.tree or last)
+        at = source.parents.get(at, source.tree)
     return out
 
 
 def _check_value(sources: Sources, node: ast.stmt) -> None:
     """Computing again is no building again: a new module has new weights, and a new optimizer forgets its state."""
-    classes = {n.name for s in sources.values() if s.tree for n in each(s.tree, ast.ClassDef)}
+    classes = {n.name for s in sources.values() for n in each(s.tree, ast.ClassDef)}
     called = {id(n.func) for n in each(node, ast.Call)}
     for n in each(node, ast.Call):
         if id(n) in called or not is_path(n.func):
@@ -350,7 +350,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
     if at is None:
         raise CannotFix("the function that makes it is called in no loop")
     arguments = function.args
-    if arguments.vararg or arguments.kwarg or name in bound_names(caller or source.tree or function):
+    if arguments.vararg or arguments.kwarg or name in bound_names(caller or source.tree):
         raise CannotFix("it cannot be handed in")
     given = _given(function, call)
     inside = []
