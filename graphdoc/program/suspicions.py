@@ -22,6 +22,7 @@ from graphdoc.source.paths import (
     is_set,
     pairs,
     path_of,
+    plain_names,
     without_subscripts,
 )
 from graphdoc.source.scopes import own_nodes
@@ -209,7 +210,7 @@ def _loses(node: ast.AST) -> bool:
 def _rebuilds(node: ast.AST) -> bool:
     """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``, ``float(y) * x``."""
     if isinstance(node, ast.Call) and called(node) in (*_MAKERS, "full", "full_like"):
-        return any(isinstance(n, ast.Name) for a in node.args for n in ast.walk(a))
+        return any(map(plain_names, node.args))
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
     return any(_is_called(n, ("float", "item")) for n in sides)
 
