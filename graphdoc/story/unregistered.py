@@ -420,7 +420,10 @@ def made_anew(program: Program, sign: Sign) -> Finding | None:
     text += "use it in `forward`."
     if further:
         text += f" They are {listing([f'{one.what} (line {(one.whole or one.taken).line})' for one in every])}."
-    spans = [s for one in every[:MOST_PLACES] for s in _spans_anew(one)]
+    spans: list[Span] = []
+    for one in every[:MOST_PLACES]:
+        spans += span_of("cause", one.whole, f"a new {one.kind} at each call")
+        spans.append(span("related" if one.whole is not None else "cause", one.taken, "takes its new weights"))
     spans += span_of("related", sign.other, "gives them gradients that nobody uses")
     note = "`parameters()` then lists its weights, and the optimizer trains them."
     named = f"make {'the ' + kind if not further else 'each ' + kind} once, in `__init__`"
@@ -458,13 +461,6 @@ def _maker(sources: SourceTexts, at: Frame, value: ast.expr) -> Frame | None:
     if not begins or scope is None or plain_names(value) & (bound_names(scope) - {"self"}):
         return None
     return bindings.frame_of(sources, at.file, value)
-
-
-def _spans_anew(one: _Anew) -> tuple[Span, ...]:
-    return (
-        *span_of("cause", one.whole, f"a new {one.kind} at each call"),
-        span("related" if one.whole is not None else "cause", one.taken, "takes its new weights"),
-    )
 
 
 def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:
