@@ -362,10 +362,7 @@ SAVED_OVER = "saved-over"
 """With the values that the forward has saved these parameters have another gradient: ``stack`` is where that memory is
 written, ``other`` a backward call, ``facts["made"]`` the operation that has saved it."""
 SECOND_LOOK = frozenset(
-    {
-        *(BESIDE, BYPASSED, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
-        *(UNREAD, WRITTEN_OVER),
-    }
+    (BESIDE, BYPASSED, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE, UNREAD, WRITTEN_OVER)
 )
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})

@@ -55,12 +55,7 @@ WHOLE, BEFORE = 15.0, 40
 """A run of fewer seconds is looked at closely from its first operation; a longer one so many events of the journal
 before its first value that was not finite."""
 
-_MISSING_GRAPH = (
-    *NO_GRAPH,
-    "grad-input-no-requires-grad",
-    "grad-input-unused",
-    *INFERENCE,
-)
+_MISSING_GRAPH = (*NO_GRAPH, "grad-input-no-requires-grad", "grad-input-unused", *INFERENCE)
 """Messages (ids) of a graph that ends where it should not."""
 _MEASURED = (
     *("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside"),

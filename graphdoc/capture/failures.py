@@ -318,13 +318,10 @@ def _within(seen: Autopsy, frame: FrameType) -> Iterator[tuple[str, Any]]:
         if type(value) is dict:
             yield from ((f"{local}[{k}]", value[v]) for k, v in keys.items() if isinstance(value.get(v), tensor))
     ways = ((ident, w) for ident, ways in seen.census.tensor_paths.items() for w in ways)
-    there = (
-        (path_text(path), ident)
-        for ident, (root, path) in ways
-        if (root.function, root.file) == here
-        or ((root.function, root.file) == ("<module>", here[1]) and path[0].key in named)
-    )
-    yield from ((path, seen.census.tensors[ident]) for path, ident in there)
+    for ident, (root, path) in ways:
+        at, outside = (root.function, root.file), ("<module>", here[1])
+        if at == here or (at == outside and path[0].key in named):
+            yield path_text(path), seen.census.tensors[ident]
 
 
 def wrapped(seen: Autopsy) -> list[list[str]]:

@@ -65,10 +65,7 @@ def as_json(causes: Iterable[Entry]) -> list[dict[str, Any]]:
 def page_as_markdown(cause: Entry) -> str:
     """The page of one cause."""
     page = cause.page
-    parts = [
-        f"# {cause.code} `{cause.slug}`",
-        f"**{cause.title}**",
-    ]
+    parts = [f"# {cause.code} `{cause.slug}`", f"**{cause.title}**"]
     for part, heading in _PARTS.items():
         told = getattr(page, part).strip()
         code = part in ("example", "use_instead")

@@ -123,10 +123,7 @@ def run(
     arguments: Annotated[
         list[str], typer.Argument(metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND...", hidden=True)
     ],
-    report: Annotated[
-        list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
-    ] = None,
+    report: Annotated[list[str] | None, typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP)] = None,
     no_rerun: Annotated[
         bool, typer.Option("--no-rerun/--rerun", help="Never run the program a second time to find out more.")
     ] = False,
@@ -213,10 +210,7 @@ def explain(
 def show(
     evidence: Annotated[Path | None, RUN] = None,
     fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"terminal, {FORMATS_HELP}.")] = "terminal",
-    report: Annotated[
-        list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
-    ] = None,
+    report: Annotated[list[str] | None, typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP)] = None,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Run the program again, apart from your files, where that tells more.")
     ] = False,

@@ -53,10 +53,7 @@ def command(
     no_rerun: Annotated[
         bool, typer.Option("--no-rerun", help="Never run the program a second time to find out more.")
     ] = False,
-    report: Annotated[
-        list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
-    ] = None,
+    report: Annotated[list[str] | None, typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP)] = None,
 ) -> None:
     """Mend the program of the last run.
 

@@ -86,7 +86,7 @@ def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
     source = found[0][0]
     origin = source.node_function(found[0][1])
     owner = source.parents.get(origin) if origin is not None else None
-    if origin is None or isinstance(origin, ast.Lambda) or not isinstance(owner, ast.ClassDef):
+    if origin is None or not isinstance(owner, ast.ClassDef):
         raise CannotFix("the value is not computed in a method of a class")
     if not parameters(origin) or any(is_name(d, "staticmethod") for d in origin.decorator_list):
         raise CannotFix("the method has no self")

@@ -131,7 +131,7 @@ def pad_return(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(node, Function):
         returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
     values = [str(v) for v in args.get("values") or ["None"] * count]
-    edits = [e for r in returns if isinstance(r, ast.Return) for e in _pad(source, r, values)]
+    edits = [e for r in returns for e in _pad(source, r, values)]
     if not edits:
         raise CannotFix("no return there has fewer values than the inputs")
     return edits

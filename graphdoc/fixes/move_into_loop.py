@@ -179,13 +179,13 @@ def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
     while isinstance(at, ast.stmt) and not isinstance(at, Function):
         block, index = source.node_block(at)
         out += [s for s in block[index + 1 :] if source.span(s)[1] <= source.span(owner)[0]]
-        at = source.parents.get(at, source.tree or last)
+        at = source.parents.get(at, source.tree)
     return out
 
 
 def _check_value(sources: Sources, node: ast.stmt) -> None:
     """Computing again is no building again: a new module has new weights, and a new optimizer forgets its state."""
-    classes = {n.name for s in sources.values() if s.tree for n in each(s.tree, ast.ClassDef)}
+    classes = {n.name for s in sources.values() for n in each(s.tree, ast.ClassDef)}
     called = {id(n.func) for n in each(node, ast.Call)}
     for n in each(node, ast.Call):
         if id(n) in called or not is_path(n.func):
@@ -319,14 +319,13 @@ def make_in_init(sources: Sources, args: Args) -> list[Edit]:
         source, node = call(sources, at)
         function, owner = source.node_function(node), source.node_owner(node)
         around = source.parents.get(function) if function is not None else None
-        begins = next(
-            (s for s in getattr(around, "body", []) if isinstance(s, Function) and s.name == "__init__"), None
-        )
+        own = (s for s in getattr(around, "body", []) if isinstance(s, Function))
+        begins = next((s for s in own if s.name == "__init__"), None)
         if around is None or begins is None or function is begins:
             raise CannotFix("no __init__ of its class can make it")
         check_known(source, plain_names(node, ast.Load), function, begins)
-        own = {".".join(n.split(".")[:2]) for n in names_read(node) if n.startswith("self.")}
-        if missing := own - {key(t) for s in walked(begins) for t in targets_of(s)}:
+        read = {".".join(n.split(".")[:2]) for n in names_read(node) if n.startswith("self.")}
+        if missing := read - {key(t) for s in walked(begins) for t in targets_of(s)}:
             raise CannotFix(f"__init__ does not set {min(missing)}")
         _, taken, texts = kept.setdefault(begins.body[-1], (source, {n.attr for n in each(around, ast.Attribute)}, []))
         target = sole_target(owner)
@@ -351,7 +350,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
     if at is None:
         raise CannotFix("the function that makes it is called in no loop")
     arguments = function.args
-    if arguments.vararg or arguments.kwarg or name in bound_names(caller or source.tree or function):
+    if arguments.vararg or arguments.kwarg or name in bound_names(caller or source.tree):
         raise CannotFix("it cannot be handed in")
     given = _given(function, call)
     inside = []

@@ -300,7 +300,7 @@ def _in_its_place(source: Source, total: ast.expr, new: str, parts: dict[str, Pi
     if outer is None or not isinstance(named, ast.Name) or named is total:
         raise CannotFix("the logarithm is not taken where it can be seen")
     name, function = named.id, scope_of(source, outer)
-    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not named]
+    uses = [n for n in each(function, ast.Name) if n.id == name and n is not named]
     try:
         logged = [edit for n in uses for edit in _in_its_place(source, n, name, {})]
     except CannotFix:

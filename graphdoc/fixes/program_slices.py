@@ -64,7 +64,7 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
                 deep, above = inner
                 return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
             return Stretch(block, places, index, _following(source, at))
-        at = source.parents.get(at, source.tree or anchor)
+        at = source.parents.get(at, source.tree)
         if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
             break
     raise CannotFix("the value and the write stand in different blocks")

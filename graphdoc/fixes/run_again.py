@@ -65,9 +65,7 @@ def _acted_upon(found: Stretch, copied: list[ast.stmt], node: ast.stmt, backward
     return bool(wanted_behind(found.following, backward, made) | (again & made))
 
 
-_ALONE = (TAKES - {"popitem"}) | {
-    *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
-}
+_ALONE = (TAKES - {"popitem"}) | {*("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like")}
 """Calls that give a value without a graph, whatever they are given."""
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
 """What evaluates a part of it later, several times or not at all."""

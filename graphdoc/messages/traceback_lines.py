@@ -28,7 +28,7 @@ _ELSEWHERE = re.compile(
     r"|[/\\]torch[/\\](?:autograd|nn|optim|utils|_dynamo|_functorch|_inductor|amp|func|distributed|_ops|_tensor|csrc)\b"
     r"|^<frozen |^<__array_function__|^<string>$|^<decorator-gen"
     r"|^torch[/\\](?:autograd|nn|optim|utils|_tensor)\b"
-    r"|^site-packages[/\\]",
+    r"|^site-packages[/\\]"
 )
 
 

@@ -334,10 +334,10 @@ def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterab
     ]
 
 
-def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
+def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str]) -> list[tuple[Frame, str]]:
     """Where the loss of a backward call takes up one of these names: in the call itself or in what was assigned to it.
 
-    Followed through at most ``depth`` assignments of the function that makes the call. One value may enter by several
+    Followed through at most three assignments of the function that makes the call. One value may enter by several
     ways: an expression that reads it is followed by what else it reads.
     """
     scope = bindings.scope_at(sources, call)
@@ -347,7 +347,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     if not names or not calls:
         return []
     value = calls[-1].func.value if is_method_call(calls[-1], "backward") else calls[-1]
-    behind = bindings.made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
+    behind = bindings.made_of(scope, value, lambda e: bool(read_in(e, names)), 3, names)
     return [(bindings.frame_of(sources, call, e), read_in(e, names)[0]) for e in behind.found]
 
 

@@ -112,13 +112,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
 
 
 def _collected(
-    sources: SourceTexts,
-    file: str,
-    block: Block,
-    at: int,
-    filling: _Filling,
-    loose: list[str],
-    others: list[str],
+    sources: SourceTexts, file: str, block: Block, at: int, filling: _Filling, loose: list[str], others: list[str]
 ) -> Collected | None:
     taken = _taken(filling, loose)
     filled, *behind = (bindings.frame_of(sources, file, s) for s in (filling.statement, *block[at + 1 : at + 2]))
@@ -167,13 +161,13 @@ def _rejects(test: ast.expr, target: ast.expr, name: str) -> bool:
     """Whether a condition names this parameter as one that it does not take: ``not n.endswith("scale")``."""
     variables, parts = plain_names(target), name.split(".")
     named = [n.operand for n in each(test, ast.UnaryOp) if isinstance(n.op, ast.Not)]
-    named += [ast.Compare(n.left, [ast.In()], n.comparators) for n in each(test, ast.Compare) if _is_not_in(n)]
+    named += [
+        ast.Compare(n.left, [ast.In()], n.comparators)
+        for n in each(test, ast.Compare)
+        if isinstance(only(n.ops), ast.NotIn)
+    ]
     own = [".".join(parts[i:]) for i in range(len(parts))]
     return any(lets_through(n, variable, part) for n in named for variable in variables for part in own)
-
-
-def _is_not_in(node: ast.Compare) -> bool:
-    return len(node.ops) == 1 and isinstance(node.ops[0], ast.NotIn)
 
 
 def _picks(iterated: ast.expr, target: ast.expr, test: ast.expr) -> bool:

@@ -236,7 +236,7 @@ def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keepi
     methods = bindings.methods_of(within)
     for frame in reversed(sign.stack):
         calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if is_method_call(n, *methods)]
-        below = [n for n in calls if isinstance(n, ast.Call) and n.lineno > (frame.end_line or frame.line)]
+        below = [n for n in calls if n.lineno > (frame.end_line or frame.line)]
         if below and methods:
             found = _reached(methods, called(min(below, key=lambda n: (n.lineno, n.col_offset))))
             return found if keeping not in found else set()

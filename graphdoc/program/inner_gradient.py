@@ -7,17 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import (
-    Flow,
-    argument,
-    call_at,
-    flow,
-    frame_of,
-    names_in,
-    scope_around,
-    scope_at,
-    tree,
-)
+from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, names_in, scope_around, scope_at, tree
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, given_to, has, is_method_call, is_within, walked
 from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, without_subscripts
@@ -318,9 +308,7 @@ def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Cal
         sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
     else:
         return False
-    return any(
-        _is_one_of(start, inputs) and (_reads(change, gradients) or is_within(call, change)) for start, change in sides
-    )
+    return any(_is_one_of(start, inputs) and (_reads(c, gradients) or is_within(call, c)) for start, c in sides)
 
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from graphdoc.program.observed import Program
 
 
+SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
+"""Functions of torch.distributed that give a module other parameters, in place."""
+
+
 def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call, and every bare decorator, of a function of PyTorch's that has one of these names.
 

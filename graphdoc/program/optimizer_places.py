@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, source_at, statement_at, tree
 from graphdoc.program.gathered_parameters import ITERATORS
-from graphdoc.program.library_calls import library_calls
+from graphdoc.program.library_calls import SHARDING, library_calls
 from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
@@ -104,10 +104,6 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
     return only(found)
 
 
-_SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
-"""Functions of torch.distributed that give a module other parameters, in place."""
-
-
 def replacing(sources: SourceTexts, making: Made, names: list[str], born: list[Frame]) -> ast.stmt | None:
     """The first statement behind, in the same block, that replaces what these parameters belong to: the one that ran
     when they were ``born``, where the run has seen that; else the first one behind, wherever it stands, that assigns
@@ -187,7 +183,7 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
         return False
     given = [bindings.text_of(a) for a in node.args]
     function, mine = bindings.text_of(node.func), not owners.isdisjoint(given[:1])
-    shards = (f.line == node.lineno for f in library_calls(sources, *_SHARDING))
+    shards = (f.line == node.lineno for f in library_calls(sources, *SHARDING))
     return mine and (function == "setattr" or any(shards))
 
 
@@ -429,9 +425,8 @@ def regrouping(sources: SourceTexts, step: Frame, backward: Frame) -> tuple[list
     block, index = source_at(sources, step).node_block(statement)
     start = next((n + 1 for n, s in enumerate(block) if covers(s, backward.line)), 0)
     own = [s for s in block[start:index] if _calling(s, leading) or any(covers(s, f.line) for f in writes)]
-    return writes, [frame_of(sources, step, n) for s in own for n in (s, *_calling(s, leading))] if len(
-        own
-    ) == 1 else []
+    one = only(own)
+    return writes, [frame_of(sources, step, n) for n in (one, *_calling(one, leading))] if one is not None else []
 
 
 _FILLING = ("append", "extend", "insert", "clear", "add_param_group")

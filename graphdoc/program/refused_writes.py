@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from graphdoc.evidence import Event, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.container_entries import statements, statements_at
@@ -191,7 +191,9 @@ def unpacked_view(program: Program) -> Unpacked | None:
     """The view that the failing backward call could not take up; None where an optimizer has stepped since it was
     used: what was written may be the very parameter then, and the old views are no more to be had."""
     node, failing = program.evidence.failing_node, program.failing
-    if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
+    if node is None or failing is None:
+        return None
+    if any(e.kind == "step" and e.sequence > node.sequence for e in program.before_failure):
         return None
     used = innermost_user(node.stack)
     if used is None or not used.column:
@@ -205,10 +207,6 @@ def unpacked_view(program: Program) -> Unpacked | None:
     names = tuple(n for n, whole in parts if whole.start == first.start)
     held = any(f.in_function_of(first) for f in failing.stack)
     return Unpacked(used, names, first, len(names) == len(operands), held)
-
-
-def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
-    return any(e.kind == "step" and e.sequence > node.sequence and e.index < failing.index for e in events)
 
 
 def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:

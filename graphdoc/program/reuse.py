@@ -52,12 +52,6 @@ def is_reference(carries: list[Carried]) -> bool:
     return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
 
 
-def is_distance(carries: list[Carried]) -> bool:
-    """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
-    with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
-    return any(c.compared == "distance" and not _compared(c) for c in carries)
-
-
 def _compared(carry: Carried) -> bool:
     at, sources = user_line(carry.taken), carry.run.sources
     if at is None or carry.taken is None or not carry.taken.op.startswith(_COMPARING):
@@ -130,9 +124,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
 
     ``level`` is any place of the function. None where the graph is folded too much to tell them all.
     """
-    leaves = (
-        {i: part.parameters for i, part in enumerate(folded.parts) if names & set(part.parameters)} if folded else {}
-    )
+    leaves = {i: p.parameters for i, p in enumerate(folded.parts) if names & set(p.parameters)} if folded else {}
     if folded is None or not leaves or not names.issubset(n for own in leaves.values() for n in own):
         return None
     return _lines_of(folded, folded.taking(leaves), level, every=True)
@@ -302,9 +294,10 @@ class Reuse(OlderValues):
 
     @cached_property
     def may_move_along(self) -> bool:
-        """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
+        """Whether a reference that was made once may be meant to be computed anew with what is compared with it: what
+        a pass is drawn to by a distance (the mean of a class), not the one side of a ratio or of a divergence."""
         kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
-        return kept and is_distance(self._crossing)
+        return kept and any(c.compared == "distance" and not _compared(c) for c in self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:

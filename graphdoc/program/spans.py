@@ -75,9 +75,9 @@ def span_of(
     return (span(role, frame, label, when),) if frame else ()
 
 
-def of_sign(sign: Sign, here: str, there: str, role: Role = "related") -> tuple[Span, ...]:
+def of_sign(sign: Sign, here: str, there: str) -> tuple[Span, ...]:
     """The place of a sign, as the one to change, and the other one that it has."""
-    return (*span_of("cause", sign.stack, here), *span_of(role, sign.other, there))
+    return (*span_of("cause", sign.stack, here), *span_of("related", sign.other, there))
 
 
 def in_whole_lines(sources: SourceTexts, spans: Iterable[Span]) -> tuple[Span, ...]:

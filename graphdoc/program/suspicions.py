@@ -22,6 +22,7 @@ from graphdoc.source.paths import (
     is_set,
     pairs,
     path_of,
+    plain_names,
     without_subscripts,
 )
 from graphdoc.source.scopes import own_nodes
@@ -187,9 +188,8 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
         return isinstance(node, ast.Constant)
     given = [n for n in each(scope, ast.Assign) if any(is_name(t, node.id) for t in n.targets)]
     starts = [n for n in given if isinstance(n.value, ast.Constant)]
-    adds = [
-        n for n in each(scope, ast.AugAssign) if is_name(n.target, node.id) and not isinstance(n.value, ast.Constant)
-    ]
+    added = (n for n in each(scope, ast.AugAssign) if is_name(n.target, node.id))
+    adds = [n for n in added if not isinstance(n.value, ast.Constant)]
     on = [n for n in given if node.id in bindings.names_in(n.value)]
     first = min([*adds, *on], key=_line, default=None)
     anew = len(starts) + len(on) < len(given)  # it is given another value
@@ -211,7 +211,7 @@ def _loses(node: ast.AST) -> bool:
 def _rebuilds(node: ast.AST) -> bool:
     """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``."""
     given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *_FILLED) else []
-    return any(isinstance(n, ast.Name) for a in given for n in ast.walk(a))
+    return any(map(plain_names, given))
 
 
 def _cuts(node: ast.AST) -> bool:

@@ -92,9 +92,6 @@ def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) 
         node = expression_at(sources, forward)
         above = source_at(sources, forward).node_ancestors(node) if node is not None else ()
         return "late" if any(hasattr(a, "generators") for a in above) else "within"
-    if write.extent == backward.extent and (forward.end_line, forward.end_column) <= (
-        write.end_line,
-        write.end_column,
-    ):
+    if write.extent == backward.extent and (forward.end_line, forward.end_column) <= (write.end_line, write.end_column):
         return "below"  # in front of the call, or among its arguments
     return "straight" if forward.line < write.line < backward.line else "carried"

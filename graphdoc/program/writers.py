@@ -183,7 +183,8 @@ def writer_of(sources: SourceTexts, events: list[Event], optimizers: list[Optimi
     functions = [f.function for f in stack if not f.user]
     if any("load_state_dict" in f for f in functions):
         return _writer(events, write, "load_state_dict()", frame, By.LOAD)
-    inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
+    below = stack[stack.index(frame) + 1 :] if stack and frame is not None else []
+    inside = any(not f.user and not is_around(f) for f in below)  # not what PyTorch puts around every operator
     return _writer(events, write, write.op, frame, By.LIBRARY if inside else By.LINE)
 
 
@@ -192,11 +193,6 @@ def written(nodes: list[Node], writer: Writer) -> Moment | None:
     saving = node_with(nodes, writer.stale.node) if writer.stale is not None else None
     at = moment(saving) if writer.event is None else moment(writer.event)
     return (at[0], at[1] + 1 + max(writer.version, 0)) if at is not None and writer.event is None else at
-
-
-def _does_work(frame: Frame) -> bool:
-    """Whether a library's frame is more than what PyTorch puts around every operator in a second run."""
-    return not frame.user and not is_around(frame)
 
 
 def _optimizer_type(

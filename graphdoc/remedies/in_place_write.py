@@ -61,9 +61,7 @@ def instead_of_writing(run: Evidence, found: Overwrite) -> list[Remedy]:
         t.whole or not t.local or w.by is not By.LINE for t, w in zip(targets, found.writers, strict=True)
     ):
         return []
-    edits = [
-        edit_at("out_of_place", frame, caller=True) for w in found.writers for frame in write_places(run.sources, w)
-    ]
+    edits = [edit_at("out_of_place", f, caller=True) for w in found.writers for f in write_places(run.sources, w)]
     lines = ", ".join(dict.fromkeys(where(w.frame) for w in found.writers[:4] if w.frame is not None))
     note = f"The result is computed in a tensor of its own, and `{found.stale.tensor.name}` keeps its values."
     return together(edits, f"compute out of place, at {lines}", "unsafe", note)

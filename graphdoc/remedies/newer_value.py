@@ -70,10 +70,8 @@ def of_this_update(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
             return []
         at, path = frame_at(edit), str(operands[0][0])
         scope = bindings.function_at(sources, at)
-        every = [
-            s for s in each(bindings.tree(sources, at.file), ast.Assign) if not (scope and covers(scope, s.lineno))
-        ]
-        kept = [_text(s) for s in every if "." in path and any(ast.unparse(t) == path for t in s.targets)]
+        sets = [s for s in each(bindings.tree(sources, at.file), ast.Assign) if not (scope and covers(scope, s.lineno))]
+        kept = [_text(s) for s in sets if "." in path and any(ast.unparse(t) == path for t in s.targets)]
         new = {_unread(sources, at, path, old.replace(".detach()", "")) if ".detach()" in old else "" for old in kept}
         if len(new) != 1 or "" in new:
             return []

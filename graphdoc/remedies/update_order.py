@@ -369,11 +369,8 @@ def recompute(sources: SourceTexts, at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
     if not at.forwards or at.order in ("within", "below") or at.writes_itself:
         return []
-    lines, computed, step = (
-        listed_lines(at.forwards),
-        short_code(sources, at.forwards[0]),
-        short_code(sources, at.write),
-    )
+    computed, step = (short_code(sources, f) for f in (at.forwards[0], at.write))
+    lines = listed_lines(at.forwards)
     if len(at.forwards) == 1 and 0 < len(computed) <= LONGEST_CALL:
         lines = f"`{computed}` of {lines}"
     title = f"compute {lines} again after {f'`{step}`' if step else where(at.write)}"

@@ -184,9 +184,7 @@ def to_change(diagnosis: Diagnosis) -> list[Span]:
     best = diagnosis.fixes[0] if diagnosis.fixes else None
     if best is None or not best.diff:
         return causes
-    changed = {
-        (file.path, c.old_start + i) for file in parse(best.diff) for c in file.changes for i in range(len(c.old))
-    }
+    changed = {(f.path, c.old_start + i) for f in parse(best.diff) for c in f.changes for i in range(len(c.old))}
     hit = [s for s in causes if any((s.file, line) in changed for line in range(s.line, max(s.line, s.end_line) + 1))]
     return hit or causes[:1]
 

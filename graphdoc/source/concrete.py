@@ -883,10 +883,7 @@ class _Block:
         """Whether what goes below a header are whole lines, this one among them."""
         changes = [c for n in row.originals for c in row.edits(n, places.Under)]
         first = bool(row.edits(row.originals[0], places.Under))
-        return first and all(self._ends_row(self.maker.tree.node(c.last)) for c in changes)
-
-    def _ends_row(self, node: _Node) -> bool:
-        return any(r.originals[-1] is node for r in self.rows)
+        return first and all(any(r.originals[-1] is self.maker.tree.node(c.last) for r in self.rows) for c in changes)
 
     def _below(self, units: list[Any]) -> list[Any]:
         """The units with headers put in: a header and what is below it are one unit."""

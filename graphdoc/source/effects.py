@@ -203,7 +203,7 @@ class Touching:
         """What the name of a method and its owner tell; None for nothing."""
         if func.attr in _UPDATES:
             return self._leaves_alone(func.attr, func.value)
-        if func.attr == "backward" or self._is_library(func.value):
+        if func.attr == "backward" or key(func.value).split(".")[0] in self._imported:
             return True
         return False if isinstance(func.value, ast.Call) and last_word(func.value.func) == "super" else None
 
@@ -225,9 +225,6 @@ class Touching:
         if name == "zero_grad":
             return word not in ("", "self", "cls", *self.parts)
         return word in self.optimizers or "opt" in word.lower()
-
-    def _is_library(self, owner: ast.expr) -> bool:
-        return key(owner).split(".")[0] in self._imported
 
 
 def _is_object(node: ast.expr) -> bool:

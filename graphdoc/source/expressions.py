@@ -141,11 +141,7 @@ def counts(source: Source, name: ast.Name) -> bool:
 # Which in-place methods have no counterpart without the underscore, where ``inplace`` stands, and what is new.
 
 # Written anew instead, ``{x}`` being the tensor and ``{a}`` the arguments.
-REPLACEMENTS = {
-    "zero_": "{torch}.zeros_like({x})",
-    "fill_": "{torch}.full_like({x}, {a})",
-    "copy_": "{a}.clone()",
-}
+REPLACEMENTS = {"zero_": "{torch}.zeros_like({x})", "fill_": "{torch}.full_like({x}, {a})", "copy_": "{a}.clone()"}
 
 _RANDOM = words("normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_")
 FILLS = _RANDOM.union(REPLACEMENTS)
@@ -229,9 +225,7 @@ def is_one_of_many(source: Source, node: ast.expr) -> bool:
     """Whether ``p`` of ``p.grad`` is what a loop or a comprehension around it goes over."""
     root = root_of(node)
     loops = (getattr(above, "generators", [above]) for above in source.node_ancestors(node))
-    targets = [
-        loop.target for group in loops for loop in group if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension)
-    ]
+    targets = [loop.target for g in loops for loop in g if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension)]
     return isinstance(root, ast.Name) and any(root.id in plain_names(t) for t in targets)
 
 

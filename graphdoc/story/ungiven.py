@@ -170,11 +170,7 @@ def nothing_left(
 ) -> Finding:
     """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
     note = f"every loop over `{found.name}` then finds all of it"
-    spans = (
-        span("cause", found.frame, "can be gone through only once"),
-        span("related", call, effect),
-        *more,
-    )
+    spans = (span("cause", found.frame, "can be gone through only once"), span("related", call, effect), *more)
     fix = f"keep a list in `{found.name}`, not an iterator"
     remedies = remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST)
     return Finding(*Proof.SOURCE.at(0.93), title, _WHY, tuple(spans), remedies=remedies, because=because)

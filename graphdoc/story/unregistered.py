@@ -45,11 +45,8 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
     title = f"no gradient reaches {whose}: only the detached value is in the loss"
     text = f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
     text += f"does not train what {value} was made of: such a term has to be computed from {value} itself."
-    spans = of_sign(
-        sign,
-        f"the gradient goes around {value}, and so around {whose}",
-        f"reaches the other parameters of this loss, not {whose}",
-    )
+    around = f"the gradient goes around {value}, and so around {whose}"
+    spans = of_sign(sign, around, f"reaches the other parameters of this loss, not {whose}")
     because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
     because += "else has changed"
     return Finding(*likely(0.9), title, text, spans, because=because)
@@ -291,9 +288,7 @@ def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
 
 def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
     """The values that the class assigns to this attribute, each with its file."""
-    return [
-        (file, value) for file in sources for owner in _classes(sources, file, cls) for value in values_of(owner, name)
-    ]
+    return [(file, value) for file in sources for o in _classes(sources, file, cls) for value in values_of(o, name)]
 
 
 def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Finding | None:
@@ -425,7 +420,10 @@ def made_anew(program: Program, sign: Sign) -> Finding | None:
     text += "use it in `forward`."
     if further:
         text += f" They are {listing([f'{one.what} (line {(one.whole or one.taken).line})' for one in every])}."
-    spans = [s for one in every[:MOST_PLACES] for s in _spans_anew(one)]
+    spans: list[Span] = []
+    for one in every[:MOST_PLACES]:
+        spans += span_of("cause", one.whole, f"a new {one.kind} at each call")
+        spans.append(span("related" if one.whole is not None else "cause", one.taken, "takes its new weights"))
     spans += span_of("related", sign.other, "gives them gradients that nobody uses")
     note = "`parameters()` then lists its weights, and the optimizer trains them."
     named = f"make {'the ' + kind if not further else 'each ' + kind} once, in `__init__`"
@@ -463,13 +461,6 @@ def _maker(sources: SourceTexts, at: Frame, value: ast.expr) -> Frame | None:
     if not begins or scope is None or plain_names(value) & (bound_names(scope) - {"self"}):
         return None
     return bindings.frame_of(sources, at.file, value)
-
-
-def _spans_anew(one: _Anew) -> tuple[Span, ...]:
-    return (
-        *span_of("cause", one.whole, f"a new {one.kind} at each call"),
-        span("related" if one.whole is not None else "cause", one.taken, "takes its new weights"),
-    )
 
 
 def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:

@@ -311,12 +311,7 @@ class Trial:
         return str(self._standing)
 
     def _judged(
-        self,
-        outcome: Outcome,
-        trace: traces.Trace | None,
-        texts: Mapping[str, str],
-        safe: bool,
-        same_numbers: bool,
+        self, outcome: Outcome, trace: traces.Trace | None, texts: Mapping[str, str], safe: bool, same_numbers: bool
     ) -> Verdict:
         early = crashed(outcome, trace)
         if early is not None or trace is None:

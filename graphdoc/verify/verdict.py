@@ -320,21 +320,17 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     met, failure = bool(outcome.failure), f"with {one_line(outcome.failure, 140)}"
     # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
     beyond = outcome.traits.only_records and (outcome.elsewhere or outcome.passed)
-    gone, status = "the failure is gone, and the program then fails", outcome.exit_status
+    gone, changed = "the failure is gone, and the program then fails", "the changed program"
+    status = outcome.exit_status
     rows: tuple[tuple[object, bool | None, bool | None, str], ...] = (
         (met and outcome.same, False, False, "the program still fails in the same way"),
         (met and outcome.autograd and beyond, None, True, f"{gone}{outcome.place} {failure}"),
         (met and outcome.autograd, False, False, f"the program now fails{outcome.place} {failure}"),
-        (met and outcome.clumsy, False, False, f"the changed program fails {failure}"),
+        (met and outcome.clumsy, False, False, f"{changed} fails {failure}"),
         (met and not (outcome.later and trace), None, None, f"the program then ends {failure}{outcome.outside}"),
         (outcome.still, False, None, "the program still shows the same"),
-        (
-            status and not (outcome.timed_out or met),
-            None,
-            False,
-            f"the changed program ended with exit status {status}",
-        ),
-        (trace is None, None, False, "the changed program left no trace to compare"),
+        (status and not (outcome.timed_out or met), None, False, f"{changed} ended with exit status {status}"),
+        (trace is None, None, False, f"{changed} left no trace to compare"),
     )
     return next((Verdict(v, text, {"passed_crash": passed, **data}) for holds, v, passed, text in rows if holds), None)
 

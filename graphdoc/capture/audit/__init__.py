@@ -21,7 +21,7 @@ from graphdoc.capture.audit.inner import Inner, Products, Unbent
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
-from graphdoc.capture.audit.replaced import Replaced, TakenBack
+from graphdoc.capture.audit.replaced import LoadTakenBack, Replaced
 from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
@@ -77,7 +77,7 @@ class Audit:
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
         self.taken, self.parted, self.unbent, self.rounded = Taken(self), Parted(self), Unbent(self), Rounded(self)
-        self.replaced, self.taken_back = Replaced(self), TakenBack(self)
+        self.replaced, self.taken_back = Replaced(self), LoadTakenBack(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),

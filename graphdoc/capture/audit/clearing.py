@@ -130,9 +130,7 @@ class Clearing(Sparse):
             if all(known is None or known[2] == 0.0 for known in states.values()):
                 followed.fed.clear()
                 followed.after.clear()
-            elif not followed.fed and any(
-                known != followed.after.get(i) for i, known in states.items() if known is None or known[2]
-            ):
+            elif not followed.fed and any(k != followed.after.get(i) for i, k in states.items() if k is None or k[2]):
                 followed.after.clear()
         followed.fed.append(noted)
 

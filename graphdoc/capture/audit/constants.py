@@ -17,6 +17,7 @@ from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import SCALING
 from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, position
@@ -48,7 +49,6 @@ _ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "St
 _ALONE |= {"SplitBackward0", "IndexSelectBackward0", "RsubBackward1"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
 LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
-_SCALES = {"MulBackward0", "DivBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
 """What a factor is divided by where it is brought to a common scale."""
 _RATIO = {"ExpBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
@@ -274,7 +274,7 @@ def ends_of(
             return []
         name = type(node).__name__
         following = walk.inputs_of(node)
-        scaled = name in _SCALES and (len(following) == 1 or through >= _NORMAL)
+        scaled = name in SCALING and (len(following) == 1 or through >= _NORMAL)
         if (at is not None and at(node)) or not (name in through or scaled):
             ends.append(node)
             continue
@@ -562,7 +562,7 @@ def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
 
     def summed(number: int) -> Iterable[int]:
         op, following = order.op(number), order.following(number)
-        return following if op in _ADDS or (op in _SCALES and len(following) == 1) else ()
+        return following if op in _ADDS or (op in SCALING and len(following) == 1) else ()
 
     return set(walk.reached(roots, summed))
 

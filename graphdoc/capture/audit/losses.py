@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import Fingerprint
 from graphdoc.capture.audit.stale import as_if
-from graphdoc.capture.audit.terms import TermWatch
+from graphdoc.capture.audit.terms import Estimator, TermWatch
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.cut_records import records_behind
 from graphdoc.capture.graph import functions
@@ -45,22 +46,20 @@ class Bypassed(Watch):
     """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
     ``other`` is the latest backward call."""
 
-    def missed(
-        self, optimizer: Any, seen: Seen, missed: set[int], estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]]
-    ) -> None:
+    def missed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
         """An optimizer has stepped without ever having reached ``missed``."""
         audit = self._audit
-        met = {i for _, behind in estimators.values() for i in behind} & missed
+        met = missed.intersection(i for s in sums for i in s.missed)
         if not met or self._found:
             return
         with self._unseen(), audit.torch.no_grad():
             held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
-            sums = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
-        still = {one[0] for one in sums if self._often(one, 1 + ENOUGH)}
+            sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        still = {one[0] for one in sizes if self._often(one, 1 + ENOUGH)}
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
-        at = next(here for here, behind in estimators.values() if behind & still)
+        at = next(s.at for s in sums if s.missed & still)
         self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
 
@@ -152,16 +151,16 @@ class Losses(Watch):
             watch = self.watch if not self._around else None
             for records, at in watch.added(roots) if watch is not None else ():
                 if watch is not None and self._again(site_of(records[0].raw)):
-                    facts = {"beside": any(at is here for _, here in watch.residuals.values())}
-                    self._tell(noted, outputs, Sign("constant-term", facts=facts), records, at)
-            for record, behind in self._drawn_into(noted, roots):
-                if self._again(("drawn", record.place)):
-                    self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)
-            passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else ()
-            for record, behind, at in passed:
-                if self._again(("passed by", record.place)):
-                    unused = Sign("cut-term", facts={"part": True, "idle_sum": self._line(at)})
-                    self._tell(noted, outputs, unused, [record], None, behind)
+                    beside = any(at is here for _, here in watch.residuals.values())
+                    self._tell(noted, outputs, Sign("constant-term", facts={"beside": beside}), records, at)
+            drawn = [(r, behind, None) for r, behind in self._drawn_into(noted, roots)]
+            passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
+            for record, behind, unused in (*drawn, *passed):
+                if self._again(("part", unused is None, record.place)):
+                    facts: dict[str, Any] = {"part": True}
+                    if unused is not None:
+                        facts["idle_sum"] = self._line(unused)
+                    self._tell(noted, outputs, Sign("cut-term", facts=facts), [record], None, behind)
         if self.watch is not None:
             self.watch.since = noted[0]
             self.watch.begin()
@@ -231,7 +230,7 @@ class Losses(Watch):
             self.watch.stepped()
             return
         if self.watch.leaves or self.watch.switched_off:
-            self._bypassed.missed(optimizer, seen, missed, self.watch.estimators)
+            self._bypassed.missed(optimizer, seen, missed, self.watch.estimators.values())
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
             drawn = [(r, r.behind) for r in reversed(self.watch.drawn()) if r.behind & missed]
@@ -376,10 +375,6 @@ class Losses(Watch):
         watch = self.watch
         at = [r for r, _ in watch.leaves.values() if r.place == place] if watch is not None else []
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
-
-    def is_bypass(self, place: Any) -> bool:
-        """Whether what is detached at this place is a part of a straight-through sum: ``bypassed`` tells of it."""
-        return self.watch is not None and place in self.watch.bypasses
 
     def tell_measured(
         self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset(), added: list[Frame] | None = None

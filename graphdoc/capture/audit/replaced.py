@@ -26,11 +26,13 @@ MOST_STEPS = 500
 """Steps of an optimizer that are looked at one by one, once its parameters have been replaced."""
 
 
-class _Replacing:
-    """One optimizer whose parameters are replaced while it trains."""
+class _Held:
+    """What one optimizer held at its latest step, and whether that has been ``replaced`` while it trains."""
 
     def __init__(self) -> None:
         self.left = MOST_STEPS
+        self.held: list[Ref] = []
+        self.replaced = False
         self.call: tuple[Noted, list[Ref]] | None = None
         """The latest backward call since its latest step, and what it held as that began."""
         self.fed: set[Any] = set()
@@ -45,37 +47,33 @@ class Replaced(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._held: dict[int, list[Ref]] = {}
-        """By optimizer: what it held at its latest step."""
-        self._replacing: dict[int, _Replacing] = {}
+        self._known: dict[int, _Held] = {}
+        """By optimizer."""
 
     def wants(self, seen: Seen) -> bool:
-        known = self._replacing.get(seen.id)
-        return known is not None and known.left > 0
+        known = self._known.get(seen.id)
+        return known is not None and known.replaced and known.left > 0
 
     def began(self, noted: Noted) -> None:
         """A backward call is about to run."""
-        for ident, known in self._replacing.items():
+        for ident, known in self._known.items():
             seen = self._audit.journal.optimizers.get(ident)
-            optimizer = seen.ref() if seen is not None and known.left > 0 else None
+            optimizer = seen.ref() if seen is not None and self.wants(seen) else None
             if optimizer is not None:
                 known.call = noted, [Ref(p) for p in parameters_of(optimizer)[:MOST_COMPARED]]
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         mine = parameters_of(optimizer)[:MOST_COMPARED]
-        before = self._held.get(seen.id, [])
-        if len(before) != len(mine) or any(ref() is not p for ref, p in zip(before, mine, strict=True)):
-            if len(self._held) > MOST_OPTIMIZERS:  # a program may make one for each of its steps
-                self._held = {i: held for i, held in self._held.items() if i in self._audit.journal.optimizers}
-            self._held[seen.id] = [Ref(p) for p in mine]
-            if before and seen.id not in self._replacing:
-                self._replacing[seen.id] = _Replacing()
-        known = self._replacing.get(seen.id)
-        call = known.call if known is not None else None
-        if known is None or call is None or known.left <= 0:
+        if len(self._known) > MOST_OPTIMIZERS:  # a program may make one for each of its steps
+            self._known = {i: known for i, known in self._known.items() if i in self._audit.journal.optimizers}
+        known = self._known.setdefault(seen.id, _Held())
+        if len(known.held) != len(mine) or any(ref() is not p for ref, p in zip(known.held, mine, strict=True)):
+            known.replaced |= bool(known.held)
+            known.held = [Ref(p) for p in mine]
+        if known.call is None:
             return
+        noted, held = known.call
         known.call, known.left = None, known.left - 1
-        noted, held = call
         place = site_of(stacks.stack_of_seen(noted[3]))
         there = {id(p) for ref in held if (p := ref()) is not None}
         new = [p for p in mine if id(p) not in there]
@@ -140,7 +138,7 @@ class _Load:
 
     def changes(self) -> bool:
         """Whether it has brought other numbers."""
-        return (apart := _apart(self.before, self.loaded)) is not None and apart > 0
+        return bool(_apart(self.before, self.loaded))
 
     def is_taken_back(self) -> bool:
         now = self.read()
@@ -156,7 +154,7 @@ def _apart(some: list[Any], others: list[Any]) -> float | None:
     return sum(float((a - b).abs().sum()) for a, b in pairs)
 
 
-class TakenBack(Watch):
+class LoadTakenBack(Watch):
     """``load-taken-back``: ``stack`` loads ``parameters``, a backward call reaches them, and after the first step of
     ``optimizer`` they are what they were before the load. It was made before that, and holds none of them, but as many
     numbers, which no backward call reaches."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,17 @@ _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 MOST_DETACHED = 200
 
 
+@dataclass
+class Estimator:
+    """A sum ``x + (z - x).detach()``: ``within`` are the ids of the leaves behind ``x``, ``missed`` of those behind
+    ``z`` alone, ``made`` the sequence numbers of what it has given."""
+
+    at: stacks.Stack
+    within: frozenset[int]
+    missed: frozenset[int] = frozenset()
+    made: list[int] = field(default_factory=list)
+
+
 class TermWatch(CutWatch):
     """``CutWatch`` that also remembers what has been added to a number with a graph."""
 
@@ -76,13 +88,11 @@ class TermWatch(CutWatch):
         """Conversions of something with a graph, with the ids of the leaves behind that."""
         self.switched_off: dict[int, tuple[Record, frozenset[int]]] = {}
         """The same of what the user's own ``no_grad`` kept from being recorded."""
-        self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
-        """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
+        self.estimators: dict[Any, Estimator] = {}
+        """By place."""
         self.bypasses: set[Any] = set()
         """Places of what is detached in them."""
-        self._sums: dict[Any, tuple[list[int], frozenset[int]]] = {}
-        """By place, their own sequence numbers and the ids of the leaves behind ``x``."""
-        self._taken: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
+        self._differences: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
         """By the id of the record of a detached difference: the sequence number of either side, with the leaves behind
         it and those that are only behind the other one."""
         self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
@@ -229,21 +239,20 @@ class TermWatch(CutWatch):
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
         misses by that, and the sum. Not where these learn with others by another term: they may have their own task."""
-        sums = ((at, mine) for at, (made, mine) in self._sums.items() if self._taken_up.isdisjoint(made))
-        idle = [(mine, *self.estimators[at]) for at, mine in sums]
+        idle = [s for s in self.estimators.values() if self._taken_up.isdisjoint(s.made)]
         parts = parts_of(roots) if idle else []
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
             taken = [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes and r.integral]
             for node, record in taken if missed else ():
-                for mine, at, table in idle if type(node).__name__.startswith(_LOOKUPS) else ():
+                for unused in idle if type(node).__name__.startswith(_LOOKUPS) else ():
                     cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
-                    looked_up = table.issuperset(leaves_behind([node]) or {0})
-                    further = looked_up and not (part.leaves - table).isdisjoint(held)
+                    looked_up, mine = unused.missed.issuperset(leaves_behind([node]) or {0}), unused.within
+                    further = looked_up and not (part.leaves - unused.missed).isdisjoint(held)
                     further &= not any(p.leaves & mine and p.leaves - mine for p in parts)
                     if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
-                        found.append((cut, mine & missed, at))
+                        found.append((cut, mine & missed, unused.at))
         return found
 
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
@@ -372,7 +381,7 @@ class TermWatch(CutWatch):
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 mine, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
                 numbers = [n._sequence_nr() for n in sides]
-                self._taken[id(record)] = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
+                self._differences[id(record)] = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
 
     def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
@@ -408,12 +417,12 @@ class TermWatch(CutWatch):
             record = self._of(value) if not value.requires_grad else None
             if record is not None and nodes:
                 self._note_beside(record, nodes)
-            sides = self._taken.get(id(record), {}) if record is not None else {}
+            sides = self._differences.get(id(record), {}) if record is not None else {}
             for mine, behind in (sides[number] for number in live if number in sides):
                 here = stacks.stack_here(4)
-                first, others = self.estimators.get(at := site_of(here), (here, frozenset()))
-                self.estimators[at] = first, others | behind
-                self._sums.setdefault(at, ([], mine))[0].append(result.grad_fn._sequence_nr())
+                known = self.estimators.setdefault(site_of(here), Estimator(here, mine))
+                known.missed |= behind
+                known.made.append(result.grad_fn._sequence_nr())
                 self.bypasses.update([record.place] if record is not None else ())
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:

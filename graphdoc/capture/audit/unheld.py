@@ -666,9 +666,7 @@ def are_twins(old: Iterable[Any], new: Iterable[Any]) -> bool:
     """Whether each of these parameters has one in its place, of the same shape or of one that differs in one size; a
     single row of numbers is like any other."""
     before, now = (Counter(tuple(p.shape) for p in parameters) for parameters in (old, new))
-    rest = [
-        sorted((one - other).elements(), key=lambda s: (len(s), s)) for one, other in ((before, now), (now, before))
-    ]
+    rest = [sorted((a - b).elements(), key=lambda s: (len(s), s)) for a, b in ((before, now), (now, before))]
     near = (len(a) == len(b) and sum(map(ne, a, b)) < 2 for a, b in zip(*rest, strict=False))
     return before.total() == now.total() and (now.total() > 1 or any(len(s) > 1 for s in now)) and all(near)
 

@@ -181,13 +181,7 @@ def compared_edges(
 
 
 def _compared(
-    order: Graph,
-    upper: Above,
-    fresh: list[int],
-    mixed: bytearray,
-    older: set[int],
-    edge: tuple[int, int],
-    shared: int,
+    order: Graph, upper: Above, fresh: list[int], mixed: bytearray, older: set[int], edge: tuple[int, int], shared: int
 ) -> str:
     consumer, producer = edge
     way = {producer, consumer}

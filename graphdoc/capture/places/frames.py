@@ -19,17 +19,20 @@ def optimizer_functions(stack: Stack) -> set[str]:
     return {c.co_name for c in codes if "/torch/optim/" in str(c.co_filename).replace("\\", "/")}
 
 
-def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
+MOST_FRAMES = 60
+
+
+def frames_of(raw: RawStack | Stack, cwd: str) -> list[Frame]:
     """Turn a stack (raw pairs innermost first) into Evidence frames, outermost first, without frames of graphdoc.
 
     Library frames outside the user's outermost one (a launcher, runpy) are dropped; of the others the innermost
-    ``limit`` are kept.
+    ``MOST_FRAMES`` are kept.
     """
     out: list[Frame] = []
     if isinstance(raw, Stack):
         raw = raw.raw
     if raw and isinstance(raw[0], str):
-        return _frames_of_text(raw, cwd)[-limit:]
+        return _frames_of_text(raw, cwd)[-MOST_FRAMES:]
     for i in range(len(raw) - 2, -1, -2):
         code, lasti = raw[i], raw[i + 1]
         name = code.co_filename
@@ -49,7 +52,7 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
             user=user,
         )
         out.append(code_places.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
-    return out[-limit:]
+    return out[-MOST_FRAMES:]
 
 
 def outside_compiled(op: str, stack: list[Frame]) -> list[Frame]:

@@ -189,11 +189,7 @@ class _Giving(ast.NodeTransformer):
         if given.value is None:
             return given
         result, kept = ast.Name(self._name, ast.Load()), ast.Name(self._name, ast.Store())
-        new: list[ast.stmt] = [
-            ast.Assign([kept], given.value),
-            self._handed(kept, result),
-            ast.Return(result),
-        ]
+        new: list[ast.stmt] = [ast.Assign([kept], given.value), self._handed(kept, result), ast.Return(result)]
         _put(new, given.value)
         return new
 

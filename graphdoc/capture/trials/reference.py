@@ -171,7 +171,8 @@ class SingleViews(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        singly = {n: _cut(getattr(torch, n)) for n in ("chunk", "split", "tensor_split")} | {"unbind": _unbind}
+        singly = {n: _cut(getattr(torch, n)) for n in ("chunk", "split", "tensor_split")}
+        singly["unbind"] = lambda tensor, dim=0: tuple(tensor.select(dim, i) for i in range(tensor.size(dim)))
         self._known = {getattr(of, name): own for name, own in singly.items() for of in (torch, torch.Tensor)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -179,10 +180,6 @@ class SingleViews(TorchFunctionMode):
         if own is not None and args and isinstance(args[0], torch.Tensor):
             return own(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
-
-
-def _unbind(tensor: Any, dim: int = 0) -> tuple[Any, ...]:
-    return tuple(tensor.select(dim, i) for i in range(tensor.size(dim)))
 
 
 def _cut(function: Callable[..., Any]) -> Callable[..., Any]:

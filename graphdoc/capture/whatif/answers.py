@@ -135,7 +135,8 @@ class Answers:
         never = self.never_given(target, chosen)
         if any(r.recording and _is_a_copy(r) for *_, r in places) or audit is None:
             return  # somebody wanted one
-        around = [rs for rs in places if audit.losses.is_bypass(rs[-1].place)]
+        sums = audit.losses.watch.bypasses if audit.losses.watch is not None else ()
+        around = [rs for rs in places if rs[-1].place in sums]  # ``bypassed`` tells of these
         told = {i for rs in around for r in rs for i in r.behind}
         never = {i for i in never if id(target.parameters[i]) not in told}
         places = [rs for rs in places if rs not in around]

@@ -167,9 +167,8 @@ class FunctionCheck(_OfClasses):
                 twice = not found and cls in self._derived
                 if twice:
                     second = partial(self._derivative, call)
-                    found = [
-                        f for f in (self._compare(second, xs, steps, n, range(len(xs)), True) for n in (5, 6)) if f
-                    ]
+                    both = (self._compare(second, xs, steps, seed, range(len(xs)), True) for seed in (5, 6))
+                    found = [f for f in both if f is not None]
                 if found:  # by one direction alone any other gradient may look like the opposite
                     slope, said = max(found, key=lambda f: abs(f[1] / f[0] + 1.0))
                     self._wrong.append({**self._described(cls, at), "slope": slope, "gradient": said, "twice": twice})

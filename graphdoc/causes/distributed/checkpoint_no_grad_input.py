@@ -165,6 +165,5 @@ def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
     named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
     title = "Use the non-reentrant checkpoint"
     note = "The same values, and the gradients that a call without checkpoint gives."
-    return remedy_at(
-        calls[0] if named else None, "set_keyword", title, "safe", note, name="use_reentrant", value="False"
-    )
+    at = calls[0] if named else None
+    return remedy_at(at, "set_keyword", title, "safe", note, name="use_reentrant", value="False")

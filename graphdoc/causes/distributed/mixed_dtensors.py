@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bindings import assignments, call_at, expression_at, frame_of, text_of
-from graphdoc.program.library_calls import library_calls
+from graphdoc.program.library_calls import SHARDING, library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, reached, short_code, span
@@ -63,7 +63,6 @@ norms instead of one.""",
 )
 
 _MESSAGES = ("dtensor-mixed", "dtensor-cross-mesh")
-_SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
 
 
 def recognise(program: Program) -> Finding | None:
@@ -188,4 +187,4 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
 
 
 def _sharded(sources: SourceTexts) -> list[Span]:
-    return [span("related", f, "makes parameters DTensors") for f in library_calls(sources, *_SHARDING)[:2]]
+    return [span("related", f, "makes parameters DTensors") for f in library_calls(sources, *SHARDING)[:2]]

@@ -134,11 +134,7 @@ def _finding(
         f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else PAGE.title,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
-        (
-            *span_of("cause", frame, "this gradient has no graph"),
-            *used,
-            *program.raised_span(_NOTICED[again]),
-        ),
+        (*span_of("cause", frame, "this gradient has no graph"), *used, *program.raised_span(_NOTICED[again])),
         remedies=_with_graph(program, frame, cut, _note(call, again)) if frame is not None and call is not None else (),
     )
 

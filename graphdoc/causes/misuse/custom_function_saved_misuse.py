@@ -117,11 +117,8 @@ _MISUSES = [_Misuse(tuple(ids.split()), *said) for ids, *said in rows("function_
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
-    return (
-        _told(program, known)
-        if known is not None
-        else _saved_twice(program) or _written_over(program) or _second(program)
-    )
+    told = _told(program, known) if known is not None else None
+    return told or _saved_twice(program) or _written_over(program) or _second(program)
 
 
 _WHOLE = "The other operation is given the gradient as it was. The Function gives back what it did; one more tensor."

@@ -81,17 +81,16 @@ def recognise(program: Program) -> Finding:
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
-    stored = [(n, f) for n, f in made if f]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
     at: dict[tuple[str, int], tuple[str, Frame]] = {}  # many layers keep theirs by one statement
-    for name, made_at in stored:
+    for name, made_at in made:
         statement = _statement(program.sources, made_at)
         at.setdefault((statement.file, statement.line), (name, statement))
     places = [span("cause", f, f"{n} {label}") for n, f in list(at.values())[:2]]
     here = span_of("failed" if places else "cause", frame, "copied here")
     facts = tuple(f"{t.path} is no leaf: made by `{t.op}`" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
-    only = stored[0][1] if len(at) == 1 and not inside else None
+    only = made[0][1] if len(at) == 1 and not inside else None
     title = (
         f"`copy.deepcopy()` cannot copy {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven

@@ -151,7 +151,8 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     models = {name.partition(".")[0] for name in cut.behind}
     whole = [name for name in _frozen(program.parameters) if name.partition(".")[0] in models]
     shown = cut.behind if trainable else [*cut.behind, *whole]
-    title = f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title
+    frozen = f"{folded(shown)} {'is' if len({*shown}) == 1 else 'are'} frozen"
+    title = f"no parameter of this loss requires gradients: {frozen}" if cut.behind else PAGE.title
     chosen: Sequence[Frame] = ()
     held = [] if trainable else [p for p in program.parameters if p.owners and not p.buffer]
     if held and not {p.name for p in held} & {*cut.behind}:
@@ -229,10 +230,6 @@ def _refused(program: Program) -> Finding:
 
 def _frozen(parameters: list[Parameter]) -> list[str]:
     return [p.name for p in parameters if not p.buffer and not p.requires_grad]
-
-
-def _are_frozen(names: list[str]) -> str:
-    return f"{folded(names)} {'is' if len({*names}) == 1 else 'are'} frozen"
 
 
 def _names_used(sources: SourceTexts, cut: Cut) -> list[str]:

@@ -167,10 +167,7 @@ def _remedies(program: Program, sign: Sign, how: str) -> list[Remedy]:
         rest = [bindings.text_of(a) for a in (*call.args[1:], *call.keywords)]
         text = f"{bindings.text_of(call.func)}({', '.join([given, *rest])})"
         added = {"place": place(clip), "statement": text, "before": True}
-        edits = [
-            {"kind": "add_statement", "args": added},
-            {"kind": "delete_statement", "args": {"place": place(clip)}},
-        ]
+        edits = [{"kind": "add_statement", "args": added}, {"kind": "delete_statement", "args": {"place": place(clip)}}]
         return [Remedy("several", "clip the gradients that the step uses", "unsafe", note, {"edits": edits})]
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
     title = f"clip {'before the step' if how == 'after-step' else 'after the backward call'}"

@@ -91,10 +91,7 @@ _WHY = {
         "between parameters that are trained",
         "they are in training mode, and what comes before and behind them is stepped",
     ),
-    "drawn": (
-        "whose values were drawn at random",
-        "they are in training mode, and what comes before them is stepped",
-    ),
+    "drawn": ("whose values were drawn at random", "they are in training mode, and what comes before them is stepped"),
     "split": (
         "which lie beside submodules",
         "optimizers hold all parameters of the innermost modules, and none that a module with submodules has itself",

@@ -156,10 +156,9 @@ def _returned_instead(sources: SourceTexts, bound: Frame, name: str) -> list[dic
 
 def _loss_in(call: ast.Call) -> str:
     """What a call differentiates; of what a scaler has scaled, the loss itself."""
-    takes = call.args or [getattr(call.func, "value", call.func)]
-    first = takes[0]
-    scaled = isinstance(first, ast.Call) and first.args and last_word(first.func) == "scale"
-    return text_of(first.args[0] if isinstance(first, ast.Call) and scaled else first)
+    first = (call.args or [getattr(call.func, "value", call.func)])[0]
+    scaled = first.args if isinstance(first, ast.Call) and last_word(first.func) == "scale" else []
+    return text_of([*scaled, first][0])
 
 
 def _only_logged(program: Program, sign: Sign) -> Finding | None:
@@ -189,12 +188,10 @@ def _added(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> tuple[R
     if call is None or not beside or not (loss.isidentifier() and name.isidentifier() and bound.line < call.line):
         return ()
     tests = [text_of(t if holds else ast.UnaryOp(ast.Not(), t)) for t, holds in conditions_on(sources, bound, call)]
-    added = f"{loss} = {loss} + {name}"
-    edit = {"place": place(call), "before": True}
-    edit["statement"] = f"if {' and '.join(f'({t})' for t in tests)}:\n    {added}" if len(tests) > 1 else added
-    edit["statement"] = f"if {tests[0]}:\n    {added}" if len(tests) == 1 else edit["statement"]
+    condition = " and ".join(f"({t})" for t in tests) if len(tests) > 1 else "".join(tests)
+    added = f"if {condition}:\n    {loss} = {loss} + {name}" if tests else f"{loss} = {loss} + {name}"
     note = f"it trains {folded(sign.parameters)}; give it a factor where it is to count more or less"
-    return (Remedy("add_statement", f"add `{name}` to `{loss}`", "unsafe", note, edit),)
+    return remedy_at(call, "add_statement", f"add `{name}` to `{loss}`", "unsafe", note, statement=added, before=True)
 
 
 def _measured(sign: Sign, whose: str) -> str:
@@ -266,9 +263,8 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
         span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
         *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
     )
-    return Finding(
-        *weight, title, text, spans, remedies=_collected(program.sources, bound, name), because=_measured(sign, whose)
-    )
+    remedies = _collected(program.sources, bound, name)
+    return Finding(*weight, title, text, spans, remedies=remedies, because=_measured(sign, whose))
 
 
 def _last_round(sources: SourceTexts, sign: Sign, bound: Frame, name: str) -> Finding:
@@ -313,11 +309,8 @@ def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, .
         )
     ]
     note = f"what comes after the loop uses the results, and not what `{over.id}` had before"
-    return (
-        Remedy(
-            "several", f"collect the results in a list, and use it as `{over.id}`", "unsafe", note, {"edits": edits}
-        ),
-    )
+    title = f"collect the results in a list, and use it as `{over.id}`"
+    return tuple(together(edits, title, "unsafe", note))
 
 
 def _told(program: Program, sign: Sign) -> Finding:
@@ -325,9 +318,6 @@ def _told(program: Program, sign: Sign) -> Finding:
     weight = likely(0.6)  # that no loss depends on them is measured; that one should is not
     text = f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
     text += "never get a gradient. Add it to the loss, or leave them out of the optimizer."
-    spans = of_sign(
-        sign, "computed here, and no loss is made of it", "differentiates a loss that does not depend on it"
-    )
-    return Finding(
-        *weight, f"no loss depends on {whose}, which {name} is to train", text, spans, because=_measured(sign, whose)
-    )
+    title, passed = f"no loss depends on {whose}, which {name} is to train", "computed here, and no loss is made of it"
+    spans = of_sign(sign, passed, "differentiates a loss that does not depend on it")
+    return Finding(*weight, title, text, spans, because=_measured(sign, whose))

@@ -6,9 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import AT_END, Event, Frame, Sign, SourceTexts, optimizer_with
+from graphdoc.evidence import AT_END, Event, Frame, Sign, optimizer_with
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
+from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
@@ -16,7 +17,7 @@ from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_m
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, of_sign, place, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_attribute, is_constant, is_read, only
+from graphdoc.source.paths import is_attribute, is_read, only
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -102,16 +103,14 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         whose = f"gradients for {name}, too"
     cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
-    spans = [
-        *of_sign(sign, f"{whose}; {follows}", "and they are thrown away here"),
-    ]
+    spans = [*of_sign(sign, f"{whose}; {follows}", "and they are thrown away here")]
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran"))
     remedies = []
     own = None
     if frame is not None and program_name:
         own = spelled(sources, program_name, frame, [cleared] if cleared is not None else [])
-    if frame is not None and own is not None and waiting is None and not _writes_gradients(sources):
+    if frame is not None and own is not None and waiting is None and not gradients_are_given(sources):
         at, before = step_place(sources, frame, cleared)
         where = "before the gradients are thrown away" if before else "after this backward call"
         title = f"call `{own}.step()` {where}"
@@ -231,17 +230,7 @@ def _goes_into_another(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> 
     above: ast.AST | None = node
     while isinstance(above, ast.expr):
         above = parents.get(above)
-    return isinstance(above, ast.Assign) and _gives_a_gradient(above)
-
-
-def _writes_gradients(sources: SourceTexts) -> bool:
-    """Whether the program writes gradients by itself, which has to come before a step."""
-    return any(_gives_a_gradient(node) for _, node in bindings.everywhere(sources, ast.Assign))
-
-
-def _gives_a_gradient(node: ast.Assign) -> bool:
-    cleared = is_constant(node.value, None)
-    return not cleared and all(is_attribute(t, "grad") for t in node.targets)
+    return isinstance(above, ast.Assign) and all(is_attribute(t, "grad") for t in above.targets)
 
 
 def _imports(root: ast.Module) -> set[str]:

@@ -125,10 +125,7 @@ def _open_files() -> list[int]:
 
 
 def _import_torch(
-    before: Sequence[str],
-    known: set[str],
-    later: Sequence[str] = (),
-    capture: Callable[[], ModuleType] | None = None,
+    before: Sequence[str], known: set[str], later: Sequence[str] = (), capture: Callable[[], ModuleType] | None = None
 ) -> str:
     """Import what the program imports first, ``later`` what it is known to import of torch by its first step, and what
     observes it; why its forks would not be what the program is by itself, if so."""
