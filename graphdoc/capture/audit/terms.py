@@ -224,10 +224,18 @@ class TermWatch(CutWatch):
     def passed_by(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int], stacks.Stack]]:
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
-        misses by that, and the sum. Not where these learn with others by another term: they may have their own task."""
+        misses by that, and the sum. Not where another term trains these that knows nothing of the table: their task."""
         sums = ((at, mine) for at, (made, mine) in self._sums.items() if self._taken_up.isdisjoint(made))
         idle = [(mine, *self.estimators[at]) for at, mine in sums]
         parts = parts_of(roots) if idle else []
+        behind = (
+            [
+                (n, frozenset[int]().union(*(b.behind for b in records_behind([r], MOST_FOLLOWED))))
+                for n, r, _ in self.entered_values.latest
+            ]
+            if parts
+            else []
+        )
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
@@ -237,7 +245,7 @@ class TermWatch(CutWatch):
                     cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
                     looked_up = table.issuperset(leaves_behind([node]) or {0})
                     further = looked_up and not (part.leaves - table).isdisjoint(held)
-                    further &= not any(p.leaves & mine and p.leaves - mine for p in parts)
+                    further &= all(any(n in p.nodes and b & table for n, b in behind) for p in parts if p.leaves & mine)
                     if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
                         found.append((cut, mine & missed, at))
         return found
