@@ -484,12 +484,21 @@ def _block(node: Any) -> Block | None:
     _expand(node, 1.0, terms, inner, 0)
     cancelled = [key for key, factor in terms.items() if factor == 0.0]
     passes = tuple(n for (n, _), factor in terms.items() if factor != 0.0 and not _is_zero(n))
-    # A loss may well take off what a model has added to it.
-    if not cancelled or (passes and _elements(node) < 2):
+    # A loss may well take off what a model has added to it: ``q - v`` of ``q = v + advantage``.
+    taken_off = _elements(node) < 2 or any(_takes_off(n, cancelled) for n in (node, *inner))
+    if not cancelled or (passes and taken_off):
         return None
     own = all(hasattr(n, "variable") for n, _ in cancelled)
     inside = inner[0] if name == "AddBackward0" and len(inner) == 1 else node
     return Block(node, "cancelled", inside, passes, own=own)
+
+
+def _takes_off(node: Any, cancelled: list[Key]) -> bool:
+    """Whether this is a difference of a sum and one of these, which is in that sum."""
+    first, other, added = node.next_functions[0][0], node.next_functions[-1], dict[Key, float]()
+    if type(node).__name__ == "SubBackward0" and other in cancelled and type(first).__name__ in _SUMS:
+        _expand(first, 1.0, added, [], 0)
+    return other in added
 
 
 def _of_itself(node: Any) -> Any:

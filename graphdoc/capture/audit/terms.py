@@ -238,9 +238,11 @@ class TermWatch(CutWatch):
     def passed_by(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int], stacks.Stack]]:
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
-        misses by that, and the sum. Not where these learn with others by another term: they may have their own task."""
+        misses by that, and the sum. Not where another term trains these that knows nothing of the table: their task."""
         idle = [s for s in self.estimators.values() if self._taken_up.isdisjoint(s.made)]
         parts = parts_of(roots) if idle else []
+        entered = self.entered_values.latest if parts else ()
+        behind = [(n, {i for b in records_behind([r], MOST_FOLLOWED) for i in b.behind}) for n, r, _ in entered]
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
@@ -248,9 +250,10 @@ class TermWatch(CutWatch):
             for node, record in taken if missed else ():
                 for unused in idle if type(node).__name__.startswith(_LOOKUPS) else ():
                     cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
-                    looked_up, mine = unused.missed.issuperset(leaves_behind([node]) or {0}), unused.within
-                    further = looked_up and not (part.leaves - unused.missed).isdisjoint(held)
-                    further &= not any(p.leaves & mine and p.leaves - mine for p in parts)
+                    table, mine = unused.missed, unused.within
+                    looked_up = table.issuperset(leaves_behind([node]) or {0})
+                    further = looked_up and not (part.leaves - table).isdisjoint(held)
+                    further &= all(any(n in p.nodes and b & table for n, b in behind) for p in parts if p.leaves & mine)
                     if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
                         found.append((cut, mine & missed, unused.at))
         return found

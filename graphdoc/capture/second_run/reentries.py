@@ -4,14 +4,14 @@ another way too, so that every parameter has a gradient, and a part of it is mis
 Weights, baselines and targets are such numbers by right. They stand at the top of a loss, where no parameter is used
 any more; a number that goes into a layer stands for what was computed. Who asks for a number by name (``item()``) wants
 one, unless a function that makes a tensor can be given nothing else. What a network is fed with of its own results, in
-a roll-out say, is data to it, unless the loss is computed from the same values as well.
+a roll-out say, is data to it, unless these are states: each is computed from the one before, and the loss from both.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Set
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 from graphdoc.capture.events.cut_records import DRAWS, Record, records_behind
@@ -135,11 +135,14 @@ class Reentries:
                     continue  # what another term trains is a number in this one by right
                 if layers and needed and not (by_name and left.given & taken_up):
                     found[id(r)] = left, r.behind & leaves
-        data = {
+        states = {
             place
             for place, alike in fed.items()
-            if place[0] in BY_NAME or len(alike) < 2 or any(f.scaled.isdisjoint(numbers) for f in alike.values())
+            if place[0] not in BY_NAME
+            and not any(f.scaled.isdisjoint(numbers) for f in alike.values())
+            and any(one.near & another.near for one, another in combinations(alike.values(), 2))
         }
+        data = fed.keys() - states
         told = [(left, behind) for left, behind in found.values() if left.record.place not in data]
         return [(left.record, behind) for left, behind in told if not self._was_drawn(left, every, since)]
 
