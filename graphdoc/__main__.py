@@ -49,7 +49,7 @@ def main() -> None:
         if sys.argv[1:2] == ["show"] and (words := plain(sys.argv[2:], "terminal")) is not None:
             from pathlib import Path
 
-            from graphdoc.cli.showing import show_run
+            from graphdoc.cli.running import show_run
 
             show_run(Path(words[0]) if words[0] is not None else None, words[1])
             sys.exit(0)

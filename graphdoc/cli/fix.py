@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
+from graphdoc.cli.output import REPORT_HELP, Waiting, parse_reports, put, say, write_reports, writing_to
 from graphdoc.cli.runs import RUN
-from graphdoc.cli.waiting import Waiting
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from graphdoc.doors.kept_report import Told, tell
 from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
 from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed
+from graphdoc.launch.interpreter import program
 from graphdoc.launch.keep import keep
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 
@@ -170,3 +173,39 @@ def here() -> str:
         return os.getcwd()
     except OSError:
         return os.sep
+
+
+# A block of code as a piece: ``with graphdoc.observe():``.
+
+
+@contextmanager
+def observe() -> Iterator[None]:
+    """Observe the block. Its exception is not changed; where the process is observed already, nothing is done.
+
+    What the block did not make itself is told of, its places are not known. ``graphdoc fix`` runs the whole program
+    again to try a fix, if it was started as a script or a module.
+    """
+    watching = Pieces(here())
+    watching.begin()
+    try:
+        yield
+    except Exception as error:
+        tell_failure(watching, error)
+        raise
+    finally:
+        watching.close()
+
+
+def tell_failure(watching: Pieces, error: BaseException) -> None:
+    """Say on stderr what is known of the exception that has ended the piece. Never raises."""
+    try:
+        kind, words = program()
+        failed = watching.failed(error, Request(words, kind, cwd=watching.cwd), rerun=False)
+        lines = [f"graphdoc: {line}" for line in watching.troubles]
+        if failed is not None:
+            lines += [failed.told.text.rstrip(), f"graphdoc: kept in {failed.folder}: `graphdoc fix` works on it"]
+        if lines and sys.stderr is not None:
+            print(*lines, sep="\n", file=sys.stderr)
+    except Exception as e:
+        if sys.stderr is not None:
+            print(f"graphdoc: {type(e).__name__}: {e}", file=sys.stderr)

@@ -12,9 +12,8 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from graphdoc.files import write_private
+from graphdoc.files import is_private, spare_folder, write_private
 from graphdoc.launch.trust import holds, seal
-from graphdoc.spare import is_private, spare_folder
 
 PLACE = ".graphdoc"
 KEPT_RUNS = 10

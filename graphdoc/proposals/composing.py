@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.diagnose import findings_for
+from graphdoc.documents import decode, digest, read_source
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.fixes.apply import unified
@@ -24,7 +25,6 @@ from graphdoc.redaction import redact
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
-from graphdoc.sourcetext import decode, digest, read_source
 from graphdoc.story.wording import one_line
 from graphdoc.verify.failing_again import failing_place
 

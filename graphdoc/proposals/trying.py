@@ -15,8 +15,7 @@ from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_wa
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
 from graphdoc.redaction import redact
-from graphdoc.verify.compared import Verdict
-from graphdoc.verify.results import Results, key_of
+from graphdoc.verify.compared import Results, Verdict, key_of
 from graphdoc.verify.trial import LEAST, Trial
 
 if TYPE_CHECKING:

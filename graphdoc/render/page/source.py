@@ -8,8 +8,7 @@ from html import escape
 
 from graphdoc.model import Span
 from graphdoc.render import story
-from graphdoc.render.page.shown_places import Places, box_id, hue, moment_id
-from graphdoc.render.page.syntax import Word, coloured, prose
+from graphdoc.render.page.shown_places import Places, Word, box_id, coloured, hue, moment_id, prose
 from graphdoc.render.text import clip, flat
 from graphdoc.render.underlines import SourceLine
 from graphdoc.shapes import Curve, Moment, Picture
