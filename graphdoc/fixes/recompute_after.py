@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Set
 
-from graphdoc.fixes.between_losses import detach_reads
+from graphdoc.fixes.detaching import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.fixes.program_slices import (
     Stretch,

@@ -412,7 +412,7 @@ def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
 
 def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
-    from graphdoc.fixes.between_losses import through_network
+    from graphdoc.fixes.detaching import through_network
 
     carried = found.reuse if found.reuse is not None and found.reuse.carries else None
     whose = folded((carried or found).behind, 2)
@@ -466,7 +466,7 @@ def _between(
 
 def uses(program: Program, found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
-    from graphdoc.fixes.between_losses import entries
+    from graphdoc.fixes.detaching import entries
     from graphdoc.fixes.fix_kind import CannotFix
 
     if at is None or not at.forwards:
