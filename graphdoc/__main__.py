@@ -31,8 +31,7 @@ def main() -> None:
         ours = threading.current_thread() is threading.main_thread()
         if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
-        from graphdoc.cli.arguments import plain, quick
-        from graphdoc.cli.settings import with_settings
+        from graphdoc.cli.arguments import plain, quick, with_settings
 
         if not _here():
             _end("the working directory is no longer there")

@@ -79,6 +79,7 @@ def write_beside(target: Path, data: bytes, mode: int | None) -> Path:
 
 
 # Where a process writes what it has seen when its run's folder takes nothing: in memory, else among temporary files.
+# The capture asks for it inside the user's process, and the parent for the same name outside.
 
 
 MEMORY = "/dev/shm"

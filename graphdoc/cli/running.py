@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
+from graphdoc.cli.arguments import reports as settings_reports
 from graphdoc.cli.output import Wanted, check_format, parse_reports, put, say, show, tell_github, write_reports
-from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, as_words, end_like, launch
 

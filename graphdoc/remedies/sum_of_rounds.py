@@ -38,17 +38,13 @@ def started_after_update(program: Program, call: Frame, name: str, value: ast.ex
     loop = source.node_loop(statement) if statement is not None else None
     branches = [s for s in (loop.body if loop is not None else ()) if isinstance(s, ast.If)]
     branch = next((s for s in branches if any(covers(b, call.line) for b in s.body)), None)
-    if (
-        loop is None
-        or branch is None
-        or not isinstance(value, ast.Constant)
-        or not isinstance(value.value, int | float)
-    ):
+    if loop is None or branch is None or not isinstance(getattr(value, "value", None), int | float):
         return []
     reads = [n for n in each(scope_of(source, loop), ast.Name) if n.id == name and is_read(n)]
     within = [n for n in reads if covers(branch, n.lineno)]
-    adding = [source.node_owner(n) for n in reads if n not in within]
-    if len({id(s) for s in adding}) < len(adding) or not all(_adds_in(loop, s, name) for s in adding):
+    owners = [source.node_owner(n) for n in reads if n not in within]
+    adding = [s for s in owners if isinstance(s, ast.Assign) and covers(loop, s.lineno)]
+    if len(set(adding)) < len(owners) or any([key(t) for t in targets_of(s)] != [name] for s in adding):
         return []
     rounds = plain_names(loop.target) if isinstance(loop, ast.For) else set()
     if any(rounds & plain_names(source.node_owner(n) or n) for n in within):
@@ -60,11 +56,6 @@ def started_after_update(program: Program, call: Frame, name: str, value: ast.ex
     note = "The sum then holds the terms of one update only, without those of earlier updates."
     args = {"place": vars(source.place(behind)), "statement": f"{name} = {key(value)}"}
     return [Remedy("add_statement", title, "unsafe", note, args)]
-
-
-def _adds_in(loop: Loop, statement: ast.stmt | None, name: str) -> bool:
-    inside = isinstance(statement, ast.Assign) and covers(loop, statement.lineno)
-    return inside and [key(t) for t in targets_of(statement)] == [name]
 
 
 # Whom a cut leaves without gradient: what a loss reaches through its older part alone.

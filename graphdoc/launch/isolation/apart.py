@@ -17,8 +17,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from graphdoc.launch import Ended, Request, as_environment, as_words, collect, is_disabled, observes
-from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch import (
+    Ended,
+    Request,
+    as_environment,
+    as_words,
+    collect,
+    hook_works,
+    is_disabled,
+    observes,
+    options,
+)
 from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE, descendants
 from graphdoc.launch.isolation.stopping import Stop

@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from graphdoc.documents import read_source
-from graphdoc.launch import Request, as_words
-from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch import Request, as_words, hook_works, options
 from graphdoc.launch.isolation.server import SWITCH
 from graphdoc.launch.isolation.stopping import Stop
 
