@@ -52,12 +52,6 @@ def is_reference(carries: list[Carried]) -> bool:
     return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
 
 
-def is_distance(carries: list[Carried]) -> bool:
-    """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
-    with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
-    return any(c.compared == "distance" and not _compared(c) for c in carries)
-
-
 def _compared(carry: Carried) -> bool:
     at, sources = user_line(carry.taken), carry.run.sources
     if at is None or carry.taken is None or not carry.taken.op.startswith(_COMPARING):
@@ -304,7 +298,7 @@ class Reuse(OlderValues):
     def may_move_along(self) -> bool:
         """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
         kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
-        return kept and is_distance(self._crossing)
+        return kept and any(c.compared == "distance" and not _compared(c) for c in self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:
