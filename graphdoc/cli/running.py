@@ -77,7 +77,7 @@ def _take_back() -> None:
     from graphdoc.launch.folders import PLACE, UNDER_WAY
 
     if os.path.lexists(os.path.join(PLACE, UNDER_WAY)):
-        from graphdoc.fixes.whole import recover
+        from graphdoc.fixes.apply import recover
 
         line = recover(Path.cwd())
         if line:

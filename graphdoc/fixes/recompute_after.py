@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Set
 
-from graphdoc.fixes.detaching import detach_reads
+from graphdoc.fixes.between_losses import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.fixes.program_slices import (
     Stretch,
@@ -13,13 +13,18 @@ from graphdoc.fixes.program_slices import (
     bound,
     changes,
     check_known,
+    kept_as_drawn,
     made_of,
+    opened,
     reads,
+    regrouped,
     seeds_of,
     stretch,
+    taken_away,
+    translates,
+    unbound,
     wanted_behind,
 )
-from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
 from graphdoc.source.module import Source, each, has, is_within, values_of, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names

@@ -13,8 +13,7 @@ from graphdoc.documents import Unreadable, read_object
 from graphdoc.errors import UsageError
 from graphdoc.files import make_spare, write_private
 from graphdoc.launch import DISABLED, NOT_STARTED, Ended, Request, troubles
-from graphdoc.launch.folders import PLACE, RUN_NAME
-from graphdoc.launch.trust import holds, owned, seal
+from graphdoc.launch.folders import PLACE, RUN_NAME, holds, owned, seal
 from graphdoc.model import Observed
 
 MOST_BYTES = 4_000_000

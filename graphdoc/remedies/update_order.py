@@ -14,7 +14,6 @@ from graphdoc.finding import Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, carried, operands_in
-from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, is_all_of_loss, reached_without_line
 from graphdoc.program.reuse import lines_with, takes_up_anew, ways_to, without_graph
@@ -30,6 +29,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.program.update_function import Scene, scene, stale_forwards
+from graphdoc.program.writers import operands_named
 from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
 from graphdoc.remedies.fix_places import again_behind, applies, listed_lines, parsed, unique
@@ -412,7 +412,7 @@ def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
 
 def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
-    from graphdoc.fixes.detaching import through_network
+    from graphdoc.fixes.between_losses import through_network
 
     carried = found.reuse if found.reuse is not None and found.reuse.carries else None
     whose = folded((carried or found).behind, 2)
@@ -466,7 +466,7 @@ def _between(
 
 def uses(program: Program, found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
-    from graphdoc.fixes.detaching import entries
+    from graphdoc.fixes.between_losses import entries
     from graphdoc.fixes.fix_kind import CannotFix
 
     if at is None or not at.forwards:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from marked import FILE, fixed, unmark
 
-from graphdoc.fixes.detaching import through_network
+from graphdoc.fixes.between_losses import through_network
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.module import Source
 
