@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -554,7 +553,7 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
     """
     if at is None or at.order != "straight" or found.same_loss:
         return []
-    constants = _of_whole_statements(program.sources, at.forwards, _foreign(program, found, at))
+    constants = _foreign(program, found, at)
     if not constants:
         return []
     behind = f"after {where(at.write)}"
@@ -567,30 +566,18 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
 
 
 def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
-    """The stale forwards behind which the failing loss is surely not meant to train anything, while it is elsewhere."""
+    """The stale forwards behind which the failing loss is surely not meant to train anything, while it is elsewhere:
+    those that are all that their statement computes."""
     trained = found.trained
     if not trained or not trained & set(program.evidence.reaches) or found.failing is None:
         return []
     behind: dict[tuple[int, int], set[str]] = {}
     for stale, level in stale_forwards(program, found):
         behind.setdefault((level.line, level.column), set()).update(stale.behind)
-    foreign = [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
+    source = source_at(program.sources, at.write)
+    values = {Place.of(f): getattr(source.node_statement(Place.of(f)), "value", None) for f in at.forwards}
+    whole = [f for f in at.forwards if (v := values[Place.of(f)]) is not None and source.place(v) == Place.of(f)]
+    foreign = [f for f in whole if (names := behind.get((f.line, f.column))) and not names & trained]
     # What a statement gives besides may be what the loss learns from.
     left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]
     return [f for f, names in left if (len(bound_names(program.sources, f)) == 1 if names is None else names & trained)]
-
-
-def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreign: list[Frame]) -> list[Frame]:
-    """Those of the foreign forwards whose statement computes nothing but them."""
-    if not foreign:
-        return []
-    source = source_at(sources, foreign[0])
-    found: list[Frame] = []
-    for f in foreign:
-        own = source.node_statement(Place.of(f))
-        value = getattr(own, "value", None)
-        beside = [other for other in forwards if source.node_statement(Place.of(other)) is own]
-        whole = value is not None and any(source.place(value) == Place.of(b) for b in beside)
-        if whole and all(b in foreign for b in beside):
-            found.append(f)
-    return found
