@@ -5,14 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required, statement
-from graphdoc.source.edits import (
-    add_members,
-    drop_arguments,
-    rename,
-    set_keyword,
-    wrap,
-    write,
-)
+from graphdoc.source.edits import add_members, drop_arguments, rename, set_keyword, wrap, write
 from graphdoc.source.module import Source, each, is_method_call, is_within
 from graphdoc.source.paths import is_read, last_word, weights_of
 from graphdoc.source.places import Edit

@@ -7,17 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import (
-    Flow,
-    argument,
-    call_at,
-    flow,
-    frame_of,
-    names_in,
-    scope_around,
-    scope_at,
-    tree,
-)
+from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, names_in, scope_around, scope_at, tree
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, given_to, has, is_method_call, is_within, walked
 from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs, without_subscripts

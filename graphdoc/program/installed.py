@@ -11,14 +11,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Node, Package, SourceTexts, node_with, package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import (
-    call_at,
-    class_around,
-    expression_at,
-    frame_of,
-    statement_at,
-    tree,
-)
+from graphdoc.program.bindings import call_at, class_around, expression_at, frame_of, statement_at, tree
 from graphdoc.program.spans import Moment, code_at, frames, innermost_user, node_loop_of, span, where
 from graphdoc.source.module import each, is_method_call, keyword
 from graphdoc.source.paths import called, covers, is_constant, is_set, last_word, plain_names, root_of

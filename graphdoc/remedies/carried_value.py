@@ -17,17 +17,7 @@ from graphdoc.program.container_entries import element_of, kept_name, statements
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import (
-    code_at,
-    in_function,
-    inside,
-    is_at,
-    loop_of,
-    node_loop_of,
-    place,
-    user_line,
-    where,
-)
+from graphdoc.program.spans import code_at, in_function, inside, is_at, loop_of, node_loop_of, place, user_line, where
 from graphdoc.remedies.constant_value import constant_at_use, constant_note, leaves_nothing, tuple_of
 from graphdoc.remedies.fix_places import frame_at, left_open
 from graphdoc.remedies.merged_backward import merge

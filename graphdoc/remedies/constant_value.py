@@ -10,14 +10,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.program import carried_names, overwrites
-from graphdoc.program.bindings import (
-    assignments,
-    expression_at,
-    frame_of,
-    names_in,
-    source_at,
-    statement_at,
-)
+from graphdoc.program.bindings import assignments, expression_at, frame_of, names_in, source_at, statement_at
 from graphdoc.program.carried_names import Carried, by_places
 from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, user_frames
 from graphdoc.program.expression_values import (

@@ -471,9 +471,6 @@ def _entered(work: list[list[Frame]], file: str, functions: Sequence[Function]) 
     return list(found.values())
 
 
-# What lets parameters learn: flags that are required and a freezing that is undone.
-
-
 # Letting what is to learn require gradients, where it is made.
 
 

@@ -17,13 +17,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import made_outside_loops
 from graphdoc.program.spans import loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
-from graphdoc.remedies.constant_value import (
-    constant_at_use,
-    constant_note,
-    no_grad_over_maker,
-    stored,
-    stored_detached,
-)
+from graphdoc.remedies.constant_value import constant_at_use, constant_note, no_grad_over_maker, stored, stored_detached
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
 from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.installed_packages import without_cache

@@ -15,9 +15,6 @@ from graphdoc.render.text import clip, flat, split_lines
 from graphdoc.render.underlines import SourceLine
 from graphdoc.shapes import Box, Curve, Moment, Picture
 
-# Places in the page: the shown lines of the source, and what points at each of them.
-
-
 # Text and source on their way into HTML: code between backticks, and the words of Python in their colours.
 
 
@@ -92,6 +89,8 @@ def coloured(text: str, words: Sequence[Word], first: int = 0, last: int | None 
             at = end
     return "".join([*out, escape(text[at:last])])
 
+
+# Places in the page: the shown lines of the source, and what points at each of them.
 
 NEAR = 2
 """Lines shown above and below a place."""
