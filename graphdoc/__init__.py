@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False  # nothing is imported here: this module stands in every observed process
 if TYPE_CHECKING:
-    from graphdoc.doors.block import observe
+    from graphdoc.doors.piece import observe
     from graphdoc.version import __version__
 
 __all__ = ["__version__", "observe"]
@@ -15,7 +15,7 @@ def __getattr__(name: str) -> object:
 
         return __version__
     if name == "observe":
-        from graphdoc.doors.block import observe
+        from graphdoc.doors.piece import observe
 
         return observe
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

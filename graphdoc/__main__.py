@@ -31,8 +31,7 @@ def main() -> None:
         ours = threading.current_thread() is threading.main_thread()
         if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
-        from graphdoc.cli.arguments import plain, quick
-        from graphdoc.cli.settings import with_settings
+        from graphdoc.cli.arguments import plain, quick, with_settings
 
         if not _here():
             _end("the working directory is no longer there")
@@ -49,7 +48,7 @@ def main() -> None:
         if sys.argv[1:2] == ["show"] and (words := plain(sys.argv[2:], "terminal")) is not None:
             from pathlib import Path
 
-            from graphdoc.cli.showing import show_run
+            from graphdoc.cli.running import show_run
 
             show_run(Path(words[0]) if words[0] is not None else None, words[1])
             sys.exit(0)

@@ -12,7 +12,7 @@ from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost, innermost_user
-from graphdoc.shapes import Arrow, Box, Curve, Kind, Moment, Picture, State, Way
+from graphdoc.shapes import Arrow, Box, Curve, Kind, Moment, Picture, Way
 
 # Which parts of a folded graph become one box: by source line, and more coarsely where that is too many.
 
@@ -189,7 +189,7 @@ class Canvas:
             lines[0] if lines else 0,
             tuple((short(op), n) for op, n in ops.most_common()),
             nodes,
-            state_of(parts),
+            ("stale" if any(p.stale for p in parts) else "released" if any(p.released for p in parts) else "live"),
             all(p.older for p in parts),
             fatal,
             last=lines[-1] if len(lines) > 1 else 0,
@@ -203,11 +203,6 @@ class Canvas:
         if first < 0 or last < 0 or call is None or not call.occurrence:
             return ""
         return f"iteration {first}" if first == last else f"iterations {first} to {last}"
-
-
-def state_of(parts: Sequence[Part]) -> State:
-    """Stale or released where any node of theirs is."""
-    return "stale" if any(p.stale for p in parts) else "released" if any(p.released for p in parts) else "live"
 
 
 def short(op: str) -> str:

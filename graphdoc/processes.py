@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from graphdoc.documents import decode, digest, read_source
 from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError, Sign
 from graphdoc.heads import Head, read_head
 from graphdoc.launch.keep import Kept
 from graphdoc.second_run import as_told
-from graphdoc.sourcetext import decode, digest, read_source
 
 MOST_RANKS = 200_000
 """Ranks of which each is told; the number itself is a word in a file."""

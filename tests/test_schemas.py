@@ -16,7 +16,7 @@ from commands import graphdoc
 
 from graphdoc import model
 from graphdoc.address import pages_of
-from graphdoc.cli.settings import _CHOICES, _KINDS
+from graphdoc.cli.arguments import _CHOICES, _KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = sorted((ROOT / "tests/golden/reports").rglob("*.json"))

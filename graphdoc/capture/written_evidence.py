@@ -17,10 +17,10 @@ from graphdoc.capture.places import code_places
 from graphdoc.capture.places.code_places import installed_below, is_user_file, lines_of, shown_file
 from graphdoc.capture.places.source_texts import MOST_FILES, add_source
 from graphdoc.capture.process.marks import leave, process_name
+from graphdoc.documents import digest
 from graphdoc.evidence import THINNED, Evidence, Frame, Holder, Package, Process
+from graphdoc.files import make_spare
 from graphdoc.redaction import redact_document
-from graphdoc.sourcetext import digest
-from graphdoc.spare import make_spare
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphdoc.cli import causes, compare, doctor, fix, runs
+from graphdoc.cli import compare, doctor, fix, runs
 from graphdoc.cli.arguments import AUDITS, CAPTURES, KIND, NANS, Asked, split, split_anywhere
 from graphdoc.cli.explaining import explain as tell
 from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, writing_to
 from graphdoc.cli.running import run as run_program
+from graphdoc.cli.running import show_run
 from graphdoc.cli.runs import RUN
-from graphdoc.cli.showing import show_run
 from graphdoc.errors import UsageError
 from graphdoc.version import __version__
 
@@ -226,4 +227,26 @@ app.command("compare", cls=Besides, short_help="Compare a program's gradients wi
 app.command("doctor", cls=Command, short_help="Tell what graphdoc finds here: Python, torch, isolation.")(
     doctor.command
 )
-app.command("causes", cls=Command, short_help="List the catalogue of causes.")(causes.command)
+
+
+@app.command("causes", cls=Command, short_help="List the catalogue of causes.")
+def list_causes(
+    fmt: Annotated[str, typer.Option("--format", metavar="table|json|markdown", help="How to list them.")] = "table",
+) -> None:
+    """List the causes that graphdoc knows. `graphdoc explain CODE` shows the page of one."""
+    if fmt not in ("table", "json", "markdown"):
+        raise UsageError(f"unknown format {fmt!r}; the formats are table, json, markdown")
+    from graphdoc.causes import all_causes
+
+    rows = [(c.code, c.slug, c.title) for c in all_causes()]
+    if fmt == "json":
+        entries = [{"code": code, "cause": slug, "title": title} for code, slug, title in rows]
+        text = json.dumps(entries, indent=2) + "\n"
+    elif fmt == "markdown":
+        head = "| code | cause | what it is |\n|---|---|---|\n"
+        cells = ((code, slug, title.replace("|", "\\|")) for code, slug, title in rows)
+        text = head + "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    else:
+        wide = max((len(slug) for _, slug, _ in rows), default=0)
+        text = "".join(f"{code}  {slug:<{wide}}  {title}\n" for code, slug, title in rows)
+    put(text, sys.stdout)

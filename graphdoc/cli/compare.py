@@ -62,7 +62,7 @@ def command(
     wanted = parse_reports([report] if report is not None else [], sources=sources)
     if any(one.format != "json" for one in wanted):
         raise UsageError(f"--report {report}: a comparison is reported as json")
-    from graphdoc.cli.waiting import Waiting
+    from graphdoc.cli.output import Waiting
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
     from graphdoc.verify.two_runs import against, as_json, compared, other_arguments, place, sentences
@@ -110,10 +110,10 @@ def _reasons(seen: Evidence) -> Iterator[str]:
 
 def _draw(span: Span) -> None:
     """The place in the source, as reports show one."""
+    from graphdoc.documents import decode, read_source
     from graphdoc.render.options import terminal_options
     from graphdoc.render.snippet import snippet
     from graphdoc.render.underlines import paint
-    from graphdoc.sourcetext import decode, read_source
 
     if sys.stderr is None:
         return

@@ -78,7 +78,7 @@ def _git() -> tuple[bool, str]:
 
 
 def _settings() -> tuple[bool, str]:
-    from graphdoc.cli.settings import find
+    from graphdoc.cli.arguments import find
 
     try:
         file, settings = find(Path.cwd())

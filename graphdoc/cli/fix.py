@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
+from graphdoc.cli.output import REPORT_HELP, Waiting, parse_reports, put, say, write_reports, writing_to
 from graphdoc.cli.runs import RUN
-from graphdoc.cli.waiting import Waiting
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def _passed_over(fix: Fix, fixes: list[Fix], told: list[Fix]) -> list[str]:
 
 def _finish(root: Path) -> None:
     """Mend what an earlier command has left half done."""
-    from graphdoc.fixes.whole import recover
+    from graphdoc.fixes.apply import recover
 
     line = recover(root)
     if line:
@@ -328,7 +327,7 @@ def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
 
 def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> None:
     """Write the patched files and say what was done and how to undo it, from where the user stands."""
-    from graphdoc.fixes.whole import apply_whole
+    from graphdoc.fixes.apply import apply_whole
     from graphdoc.project import working_directory
     from graphdoc.render.story import to_fill_in
     from graphdoc.render.text import statement
@@ -355,7 +354,7 @@ def _undo(cwd: Path, *, alone: bool) -> None:
     """
     if not alone:
         raise UsageError("--undo takes back the last patch that was applied here, and goes with nothing else")
-    from graphdoc.fixes.whole import take_back
+    from graphdoc.fixes.apply import take_back
     from graphdoc.project import working_directory
 
     _finish(cwd)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -16,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
-from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
-from graphdoc.cli.settings import reports as settings_reports
+from graphdoc.cli.arguments import reports as settings_reports
+from graphdoc.cli.output import Wanted, check_format, parse_reports, put, say, show, tell_github, write_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, as_words, end_like, launch
 
 if TYPE_CHECKING:
     from graphdoc.launch.keep import Kept
     from graphdoc.model import Report
+
 
 NOTICED = 3.0
 """Seconds that a program ran from which on a second run of it is waited for: the report of the first comes before."""
@@ -75,7 +77,7 @@ def _take_back() -> None:
     from graphdoc.launch.folders import PLACE, UNDER_WAY
 
     if os.path.lexists(os.path.join(PLACE, UNDER_WAY)):
-        from graphdoc.fixes.whole import recover
+        from graphdoc.fixes.apply import recover
 
         line = recover(Path.cwd())
         if line:
@@ -199,7 +201,7 @@ class _First:
 
     def tell(self) -> bool:
         """Tell it, if that is called for; whether there was anything to tell."""
-        from graphdoc.cli.waiting import is_terminal
+        from graphdoc.cli.output import is_terminal
 
         self.asked = True
         if self.kept.seconds < NOTICED or not is_terminal():
@@ -234,7 +236,7 @@ def _diagnose(kept: Kept, first: _First) -> Report:
 def diagnosed(kept: Kept, before: Callable[[], object] = lambda: None) -> Report:
     """The report for a run; that of the first run alone where the second one is interrupted. ``before`` is called
     ahead of that, and tells whether something was told."""
-    from graphdoc.cli.waiting import Waiting
+    from graphdoc.cli.output import Waiting
     from graphdoc.diagnose import report_for
 
     try:
@@ -317,3 +319,30 @@ def _without(report: Report, known: frozenset[str]) -> Report:
     note = f"not told, because the baseline has it as well: {codes}"
     told = tuple(d for d in report.diagnoses if d not in left_out)
     return replace(report, diagnoses=told, notes=(*report.notes, note))
+
+
+# What ``graphdoc show`` does once its words are read.
+
+
+def show_run(evidence: Path | None, fmt: str = "terminal", reports: Sequence[str] = (), *, rerun: bool = False) -> None:
+    """Print the report of a kept run, of the last one without ``evidence``, and write the other ``reports``.
+
+    Raises:
+        UsageError: there is no such run or format, or a report must not be written where it is asked for.
+    """
+    check_format(fmt)
+    wanted = parse_reports(reports)
+    from graphdoc.launch.keep import last_run, open_run
+
+    kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
+    result = with_patches(kept, diagnosed(replace(kept, rerun=rerun and kept.rerun)), recall=True)
+    if evidence is not None:
+        fixed_by = f"{result.run.fixed_by} {shlex.quote(str(evidence))}"
+        result = replace(result, run=replace(result.run, fixed_by=fixed_by))
+    if fmt == "terminal" and not (result.diagnoses or result.notes):
+        from graphdoc.render.story import not_observed, verdict
+
+        if not not_observed(result):
+            put(verdict(result) + "\n", sys.stdout)
+    show(result, fmt, sys.stdout)
+    write_reports(result, wanted)

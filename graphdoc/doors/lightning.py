@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.doors.block import tell
-from graphdoc.doors.piece import Pieces, here
+from graphdoc.doors.piece import Pieces, here, tell_failure
 
 if TYPE_CHECKING:
     Callback: Any = object
@@ -35,7 +34,7 @@ class GraphDoc(Callback):  # type: ignore[misc]
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
         """It fails."""
         if self._pieces is not None and isinstance(exception, Exception):
-            tell(self._pieces, exception)
+            tell_failure(self._pieces, exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
         """It is over."""

@@ -12,8 +12,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture.places import code_places
-from graphdoc.doors.kept_report import tell_cell
-from graphdoc.doors.piece import Failed, Pieces, here
+from graphdoc.doors.piece import Failed, Pieces, here, tell_cell
 from graphdoc.launch import Request
 
 _NAME = "_graphdoc_notebook"

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphdoc.documents import Unreadable, read_object
+from graphdoc.documents import Unreadable, read_object, read_source
 from graphdoc.line_changes import Change, parse
 from graphdoc.model import COMPLETE
-from graphdoc.sourcetext import read_source
 
 # A review is posted: one request to GitHub's interface, at the place that a job is told (GITHUB_API_URL).
 

@@ -6,8 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import check_known, made_of, reads
-from graphdoc.fixes.run_again import runs_later, taking_calls
+from graphdoc.fixes.program_slices import check_known, made_of, reads, runs_later, taking_calls
 from graphdoc.source.edits import (
     copied,
     delete,

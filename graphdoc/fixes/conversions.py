@@ -39,7 +39,7 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
         place: the call, the attribute access, or the statement.
     """
     source, owner, node = both_at(sources, required(args, "place"))
-    if _cover_up(owner):
+    if is_attribute(sole_target(owner), "requires_grad") or method_of(owner)[0] == "requires_grad_":
         return delete(source, owner)
     if node is None and isinstance(getattr(owner, "value", None), ast.Call):
         node = owner.value  # type: ignore[attr-defined]
@@ -172,10 +172,6 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
         return []
     name = key(target)
     return insert_after(source, owner, [f"if {name}.requires_grad:\n    {name}.retain_grad()"])
-
-
-def _cover_up(owner: ast.stmt) -> bool:
-    return is_attribute(sole_target(owner), "requires_grad") or method_of(owner)[0] == "requires_grad_"
 
 
 def _inside(node: ast.expr) -> ast.expr | None:

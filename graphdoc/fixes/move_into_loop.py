@@ -7,8 +7,19 @@ import re
 from itertools import chain, count
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
-from graphdoc.fixes.program_slices import binds, bound, changes, check_known, made_of, reads, wanted_behind
-from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
+from graphdoc.fixes.program_slices import (
+    binds,
+    bound,
+    changes,
+    check_known,
+    drawn_once,
+    made_of,
+    made_of_old,
+    reads,
+    translates,
+    unbound,
+    wanted_behind,
+)
 from graphdoc.source.edits import (
     add_argument,
     add_members,

@@ -13,13 +13,18 @@ from graphdoc.fixes.program_slices import (
     bound,
     changes,
     check_known,
+    kept_as_drawn,
     made_of,
+    opened,
     reads,
+    regrouped,
     seeds_of,
     stretch,
+    taken_away,
+    translates,
+    unbound,
     wanted_behind,
 )
-from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
 from graphdoc.source.module import Source, each, has, is_within, values_of, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names

@@ -13,18 +13,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Literal
 
 from graphdoc.documents import read_regular
 from graphdoc.errors import UsageError
-from graphdoc.files import write_private
-from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.files import is_private, spare_folder, write_private
 from graphdoc.launch.scratch import end_ranks, tied
-from graphdoc.launch.signals import die_by, relay
-from graphdoc.spare import is_private, spare_folder
 
 Kind = Literal["script", "module", "command"]
 
@@ -266,3 +267,172 @@ def troubles(out: Path) -> list[str]:
         except OSError as e:
             found.append(f"{file.name} cannot be read: {e.strerror}")
     return list(dict.fromkeys(line.strip() for line in found if line.strip()))
+
+
+# How a child is waited for while passing on to it the signals that reach only the parent.
+
+
+# Those with which terminals, schedulers and containers speak to a job. Left out: what the kernel raises for a fault.
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+_FROM_KEYBOARD = tuple(s for s in _SIGNALS if s.name in ("SIGINT", "SIGQUIT", "SIGHUP"))
+
+
+@contextmanager
+def relay() -> Iterator[Callable[[subprocess.Popen[bytes], float | None], int]]:
+    """Hold back the signals meant for the program and give a function that waits for it and passes them on.
+
+    Enter before the child is started, so that no signal falls between. The function takes the child and a limit in
+    seconds (None: no limit), returns the child's ``returncode`` and raises ``subprocess.TimeoutExpired``. A signal
+    that is ignored here (``nohup``) stays ignored, in the child too. Outside the main thread nothing is passed on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda process, limit: process.wait(limit)
+        return
+    early: list[int] = []
+    child: list[subprocess.Popen[bytes]] = []
+
+    def receive(number: int, _frame: FrameType | None) -> None:
+        if not child:
+            early.append(number)
+        elif not _typed(number):
+            child[0].send_signal(number)
+
+    # A handler, unlike SIG_IGN and a blocked signal, is not inherited by the program that is started.
+    before = {s: signal.signal(s, receive) for s in _SIGNALS if signal.getsignal(s) is not signal.SIG_IGN}
+
+    def wait(process: subprocess.Popen[bytes], limit: float | None) -> int:
+        for number in early:
+            if not _typed(number):
+                process.send_signal(number)
+        if hasattr(signal, "sigtimedwait"):
+            return _wait_with_origin(process, limit, set(before))
+        child.append(process)
+        return process.wait(limit)
+
+    try:
+        yield wait
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait_with_origin(process: subprocess.Popen[bytes], limit: float | None, signals: set[signal.Signals]) -> int:
+    """Wait where the kernel tells a signal's origin: what a terminal sends has reached the child by itself."""
+    assert sys.platform != "win32" and sys.platform != "darwin"
+    end = None if limit is None else time.monotonic() + limit
+    watched = signals | {signal.SIGCHLD}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        while process.poll() is None:
+            rest = 3600.0 if end is None else end - time.monotonic()
+            if rest <= 0:
+                raise subprocess.TimeoutExpired(process.args, limit or 0.0)
+            info = signal.sigtimedwait(watched, rest)
+            from_kernel = info is not None and info.si_code > 0
+            if info is not None and info.si_signo != signal.SIGCHLD and not from_kernel:
+                process.send_signal(info.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    assert process.returncode is not None
+    return process.returncode
+
+
+def _typed(number: int) -> bool:
+    """Whether this was probably sent by the terminal, to the whole foreground group and so to the child as well."""
+    if number not in _FROM_KEYBOARD:
+        return False
+    if sys.platform == "win32":
+        return True
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def die_by(number: int) -> None:
+    """End this process by the signal that ended the program, as a shell expects; returns if that is not possible."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    if sys.platform == "win32":
+        return
+    try:
+        import resource
+
+        # The program has left its own core; ours would only take its place.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    except (OSError, ValueError):
+        pass
+
+
+# The options with which this Python was started, so that the program gets the same ones.
+
+
+def options(arguments: Sequence[str] | None = None) -> list[str]:
+    """The interpreter options among ``arguments`` (by default ``sys.orig_argv`` without the program name).
+
+    Read off the command line rather than rebuilt from ``sys.flags``: environment variables such as PYTHONWARNINGS
+    reach the program by themselves and must not count twice, and some options (``-u``) are in no flag.
+    """
+    words = list(sys.orig_argv[1:] if arguments is None else arguments)
+    found: list[str] = []
+    while words and words[0].startswith("-") and words[0] != "-":
+        word = words.pop(0)
+        if word.startswith("--"):
+            if word == "--":
+                break
+            found.append(word)
+            if word == "--check-hash-based-pycs" and words:
+                found.append(words.pop(0))
+            continue
+        letters, ends = "", False
+        for place, letter in enumerate(word[1:], 1):
+            if letter in "cm":
+                ends = True
+                break
+            if letter in "WX":
+                if letters:
+                    found.append("-" + letters)
+                    letters = ""
+                found.append("-" + word[place:])
+                if place == len(word) - 1 and words:
+                    found.append(words.pop(0))
+                break
+            # -i would open a prompt after the program, -h and -V would replace it.
+            if letter not in "ihV?":
+                letters += letter
+        if letters:
+            found.append("-" + letters)
+        if ends:
+            break
+    return found
+
+
+def program() -> tuple[Literal["script", "module", "command"], list[str]]:
+    """What this process runs, as ``graphdoc run`` would be asked for it; a command without words for ``-c`` and stdin.
+
+    The interpreter's own options are left out: ``options`` gives them to whatever is started again.
+    """
+    rest = sys.argv[1:]
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name:
+        return "module", [spec.name.removesuffix(".__main__"), *rest]
+    script = sys.argv[0] if sys.argv else ""
+    if os.path.isfile(script):
+        return "script", [script, *rest]
+    return "command", []
+
+
+def hook_works(flags: Sequence[str]) -> bool:
+    """False when these options make Python ignore the environment or skip ``site``, and so the start-up hook."""
+    return not any(f[1:2] not in "WX-" and set("IES") & set(f[1:]) for f in flags)

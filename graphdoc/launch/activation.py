@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from graphdoc.launch import HOOK, OBSERVE, Request, as_environment, observes
+from graphdoc.launch.folders import private_folder
 from graphdoc.launch.keep import expect
-from graphdoc.launch.trust import private_folder
 
 _RANKS = ("WORLD_SIZE", "SLURM_NTASKS")
 """Say how many processes the job has: one of them alone would wait for the others."""

@@ -11,12 +11,10 @@ from typing import Any
 
 from graphdoc.documents import Unreadable, read_object
 from graphdoc.errors import UsageError
-from graphdoc.files import write_private
+from graphdoc.files import make_spare, write_private
 from graphdoc.launch import DISABLED, NOT_STARTED, Ended, Request, troubles
-from graphdoc.launch.folders import PLACE, RUN_NAME
-from graphdoc.launch.trust import holds, owned, seal
+from graphdoc.launch.folders import PLACE, RUN_NAME, holds, owned, seal
 from graphdoc.model import Observed
-from graphdoc.spare import make_spare
 
 MOST_BYTES = 4_000_000
 """Of a record or a pointer; what is longer was not written here."""
@@ -73,7 +71,7 @@ class Kept:
             write_private(self.folder.parent / "last.json", _as_bytes(pointer))
 
     def save_in_memory(self) -> Kept:
-        """The same, kept in the place that stands in for its folder (see ``graphdoc.spare``).
+        """The same, kept in the place that stands in for its folder (see ``graphdoc.files``).
 
         Raises:
             OSError: that cannot be written either.

@@ -17,10 +17,10 @@ from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import kept_name, statements, statements_at
-from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, user_line
+from graphdoc.program.writers import target_of
 from graphdoc.source.effects import calls_method
 from graphdoc.source.expressions import FILLS, is_full
 from graphdoc.source.module import each, is_method_call, receiver_of

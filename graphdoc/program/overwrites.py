@@ -12,12 +12,22 @@ from graphdoc.program.bindings import statement_at
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.exception import VERSION, message_of
-from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
 from graphdoc.program.spans import in_function, is_at, level_of, node_loop_of
-from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
+from graphdoc.program.writers import (
+    By,
+    Target,
+    Writer,
+    accounted,
+    entry_written,
+    is_optimizers,
+    is_statement,
+    target_of,
+    writers_of,
+    wrote_again,
+)
 from graphdoc.source.paths import only, plain_names
 
 # What edges into an older graph mean: whether a loss learns through them, whether a value is old as a whole.

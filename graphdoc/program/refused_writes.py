@@ -10,10 +10,10 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.container_entries import statements, statements_at
-from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
+from graphdoc.program.writers import Target, bound_before, is_statement, target_of
 from graphdoc.source.expressions import FILLS, TAKEN_OUT, is_full
 from graphdoc.source.module import Loop, each, given_to, is_method_call, keyword, receiver_of, walked
 from graphdoc.source.paths import (

@@ -64,8 +64,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
                 raise UsageError(f"{stale} has changed since the run: run the program again first")
         per_diagnosis.append((diagnosis, candidates))
     if verify or trying is not None:
-        from graphdoc.proposals.composing import Composer
-        from graphdoc.proposals.trying import Trying, recall, try_out
+        from graphdoc.proposals.trying import Composer, Trying, recall, try_out
 
         every = [c for _, candidates in per_diagnosis for c in candidates]
         root = root_of(kept)

@@ -2,27 +2,290 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from graphdoc.diagnose import findings_for
+from graphdoc.documents import decode, digest, read_source
 from graphdoc.errors import Interrupted
-from graphdoc.evidence import Evidence, Sign
-from graphdoc.fixes.kinds import NO_TRAITS, Traits, safety_of, traits_of
+from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.fixes.apply import unified
+from graphdoc.fixes.fix_kind import Args, CannotFix
+from graphdoc.fixes.kinds import NO_TRAITS, Traits, build, safety_of, traits_of
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
-from graphdoc.proposals.composing import told_of
+from graphdoc.model import Fix, Safety, Span
+from graphdoc.project import is_installed, naming, working_directory
+from graphdoc.proposals import Candidate
 from graphdoc.redaction import redact
-from graphdoc.verify.compared import Verdict
-from graphdoc.verify.results import Results, key_of
+from graphdoc.source.effects import another_each_time
+from graphdoc.source.layout import is_compound
+from graphdoc.source.module import Source
+from graphdoc.story.wording import one_line
+from graphdoc.verify.compared import Results, Verdict, key_of
+from graphdoc.verify.failing_again import failing_place
 from graphdoc.verify.trial import LEAST, Trial
 
 if TYPE_CHECKING:
     from graphdoc.model import Fix
     from graphdoc.proposals import Candidate
-    from graphdoc.proposals.composing import Composer
+
+
+# How one goes on where a patch ends the failure and the program meets the next one: one patch for both.
+
+
+ROUNDS = 2
+"""Causes behind the first one that one patch may mend: each costs trials, and a longer chain is nobody's to judge."""
+PLACES = 6
+"""Failures behind the first one that one patch may mend: one cause at many lines (a table written by entries, ``.grad``
+read all over a function) is one thing to judge, and takes a trial for each line."""
+TOGETHER = "composed"
+"""The kind of a patch that was put together; no module makes it, for its parts refer to different texts."""
+EACH = 3
+"""Remedies of the next failure that are put together with one patch for the first."""
+
+
+@dataclass
+class Composer:
+    """What is needed to write a patch for two failures of one run: its evidence, and where the user's files lie.
+
+    ``met`` are the texts of files that only a later failure names, by absolute path: each is what that run executed
+    and what lies on the disk, by its hash in ``digests``.
+    """
+
+    kept: Kept
+    evidence: Evidence
+    root: Path
+    here: Path
+    met: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+
+    def further(self, candidate: Candidate, failed: Evidence) -> list[Candidate]:
+        """The patch together with each of the best remedies of the failure that the patched program met; none where
+        that has no remedy, or enough have been put together already.
+        """
+        if len(candidate.chain) >= PLACES or not candidate.texts:
+            return []
+        failed.process.cwd = self.evidence.process.cwd
+        names = {os.path.realpath(os.path.join(failed.process.cwd, name)): name for name in failed.sources}
+        for path, text in candidate.texts.items():
+            name = names.get(path)
+            if name is not None:
+                failed.sources[name] = text  # the run had this text; on the disk is the user's
+        self._meet(failed, names, candidate.texts)
+        found, _ = findings_for(failed)
+        out: list[Candidate] = []
+        for one in found[:1]:
+            at = failing_place(failed)
+            link = _link(at or next(iter(one.finding.spans), None), failed.message, one.cause.code, one.finding.title)
+            if len(candidate.chain) >= ROUNDS and any(known["code"] != link["code"] for known in candidate.chain):
+                break
+            sources = {file: Source(file, text) for file, text in failed.sources.items()}
+            same = self._same_call(at, failed)
+            trains_through = _computes_anew(candidate) and same
+            # Who else still needs a graph that is kept is not known where more may follow.
+            for remedy in sorted(one.finding.remedies, key=frees):
+                if trains_through and _cuts(remedy.kind, remedy.args):
+                    continue  # this very loss is to train what the first part computes anew for it
+                made = self._joined(candidate, remedy, sources, link)
+                if same and made is not None and _adds_the_same(self._own(), candidate.texts, made.texts):
+                    continue  # it has been done already, and the line that it adds has moved the failing one
+                if made is not None and not any(made.texts == other.texts for other in out):
+                    out.append(made)
+                if len(out) == EACH:
+                    break
+        return out
+
+    def restored(self, parent: Candidate, told: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+        """Patches that an earlier command has put together from this one, as they were kept."""
+        out: list[Candidate] = []
+        for one in told:
+            texts = {str(path): str(text) for path, text in one["texts"].items()}
+            known = {**self._ran(), **one.get("met", {})}
+            if not all(self._unchanged(path, known.get(path, "")) for path in texts):
+                continue
+            safety: Safety = "safe" if one["safety"] == "safe" else "unsafe"
+            remedy = Remedy(TOGETHER, str(one["title"]), safety, str(one["note"]), open=str(one.get("open", "")))
+            chain = (*parent.chain, {str(k): str(v) for k, v in one["link"].items()})
+            fix = self._fix(remedy, str(one["id"]), texts)
+            if fix is not None:
+                out.append(Candidate(fix, remedy, texts, chain=chain))
+        return out
+
+    def _joined(
+        self, candidate: Candidate, remedy: Remedy, sources: Mapping[str, Source], link: dict[str, str]
+    ) -> Candidate | None:
+        if not remedy.is_complete:
+            return None
+        try:
+            texts = build(remedy.kind, sources, remedy.args)
+        except CannotFix:
+            return None
+        except Exception:
+            return None  # a fix that breaks must not cost the user the patch that it was to be added to
+        mine = {os.path.realpath(os.path.join(self.evidence.process.cwd, file)): text for file, text in texts.items()}
+        if not all(self._known(path) for path in mine):
+            return None
+        whole = {**candidate.texts, **mine}
+        if _draws_twice(self._own(), whole):
+            return None  # two parts of one loss would be of different draws
+        safety: Safety = "safe" if remedy.safety == candidate.fix.safety == "safe" else "unsafe"
+        title = _title(candidate, link["at"], remedy.title)
+        known = candidate.fix.note
+        notes = [n for n in (known, "" if remedy.note.rstrip(".") in known else remedy.note) if n]
+        note = notes[0] if len(notes) == 1 else " ".join(n if n.endswith(".") else f"{n}." for n in notes)
+        known_open = candidate.remedy.open if candidate.remedy is not None else ""
+        left = "; and ".join(dict.fromkeys(o for o in (known_open, remedy.open) if o))
+        joined = Remedy(TOGETHER, title, safety, note, open=left)
+        fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
+        return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None
+
+    def _same_call(self, at: Frame | None, failed: Evidence) -> bool:
+        """Whether the later failure is that of the line of the first; a patch moves lines, and keeps their text."""
+        first = failing_place(self.evidence)
+        if at is None or first is None or not at.in_function_of(first):
+            return False
+        return _line(self.evidence.sources, first) == _line(failed.sources, at) != ""
+
+    def _fix(self, joined: Remedy, ident: str, texts: Mapping[str, str]) -> Fix | None:
+        own = self._own()
+        if not set(texts) <= set(own):
+            return None
+        called = naming(texts, self.here, self.root)
+        diff = unified({called.names[p]: own[p] for p in texts}, {called.names[p]: t for p, t in texts.items()})
+        base = "" if called.base == working_directory() else str(called.base)
+        fix = Fix(ident, joined.title, joined.safety, diff, joined.note, base=base)
+        return replace(fix, verified=None) if diff else None
+
+    def _known(self, path: str) -> bool:
+        return path in self._own() and self.root in Path(path).parents
+
+    def _own(self) -> dict[str, str]:
+        """The text of each of the user's files of which it is known for certain what ran, by absolute path."""
+        cwd = self.evidence.process.cwd or str(self.kept.cwd)
+        first = {
+            os.path.realpath(os.path.join(cwd, name)): text
+            for name, text in self.evidence.sources.items()
+            if self.evidence.hashes.get(name)
+        }
+        return {**self.met, **first}
+
+    def _ran(self) -> dict[str, str]:
+        """The hash of each file of the first evidence, by absolute path."""
+        cwd = self.evidence.process.cwd or str(self.kept.cwd)
+        return {os.path.realpath(os.path.join(cwd, name)): known for name, known in self.evidence.hashes.items()}
+
+    def _meet(self, failed: Evidence, names: Mapping[str, str], patched: Mapping[str, str]) -> None:
+        """Take up the files that the first evidence does not hold, where the disk still has what the trial ran."""
+        own = self._own()
+        for path, name in names.items():
+            if path not in own and path not in patched and not is_installed(path):
+                self._unchanged(path, failed.hashes.get(name, ""))
+
+    def _unchanged(self, path: str, known: str) -> bool:
+        """Whether the file's content is the one with this hash; then its text is known from here on."""
+        data = read_source(path) if known else None
+        if data is None or digest(data) != known:
+            return False
+        self.met[path], self.digests[path] = decode(data), known
+        return True
+
+
+def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:
+    """What is kept of a patch that was put together, to be had again without a run. ``digests``: the hash of each file
+    that the first evidence does not hold, for nothing else would tell that it has been changed since.
+    """
+    return {
+        "met": {path: digests[path] for path in candidate.texts if path in digests},
+        "id": candidate.fix.id,
+        "title": candidate.fix.title,
+        "note": candidate.fix.note,
+        "safety": candidate.remedy.safety if candidate.remedy is not None else "unsafe",
+        "open": candidate.remedy.open if candidate.remedy is not None else "",
+        "link": dict(candidate.chain[-1]),
+        "texts": dict(candidate.texts),
+    }
+
+
+def _draws_twice(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether a patch has put in one statement that draws, or takes the next batch, more than once."""
+    for path, text in after.items():
+        added = _taking(text)
+        added.subtract(_taking(before.get(path, "")))
+        if any(count > 1 for count in added.values()):
+            return True
+    return False
+
+
+def _taking(text: str) -> Counter[str]:
+    """The statements that take something, by their text, and how often each stands there."""
+    found = Source("", text).node_statements()
+    return Counter(ast.unparse(s) for s in found if not is_compound(s) and another_each_time(s))
+
+
+def _adds_the_same(before: Mapping[str, str], patched: Mapping[str, str], more: Mapping[str, str]) -> bool:
+    """Whether a patch upon a patch adds lines, and none but such as the first has added."""
+    known, new = _added(before, patched), _added({**before, **patched}, more)
+    return bool(new) and new <= known
+
+
+def _added(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """The lines of which a patched text has more than the one before, without their indentation."""
+
+    def lines(text: str) -> Counter[str]:
+        return Counter(line.strip() for line in text.splitlines())
+
+    return {line for path, text in after.items() for line in lines(text) - lines(before.get(path, "")) if line}
+
+
+def _computes_anew(candidate: Candidate) -> bool:
+    """Whether a patch computes again for each call what had been computed once, so that each trains through it."""
+    # The id of one that was put together names the kinds of all its parts.
+    return any(kind in candidate.fix.id for kind in ("move_into_loop", "compute_in_method", "uncache"))
+
+
+def _cuts(kind: str, args: Args) -> bool:
+    """Whether a remedy takes a value as a constant, in one of its parts at least."""
+    parts = [(str(e["kind"]), e["args"]) for e in args.get("edits", ())] if kind == "several" else []
+    cuts = kind.startswith(("detach", "no_grad")) or ".detach" in str(args.get("statement"))
+    return cuts or any(_cuts(k, a) for k, a in parts)
+
+
+def frees(remedy: Remedy) -> bool:
+    """Whether a remedy takes ``retain_graph=True`` out beside what ends the failure."""
+    return any(part["kind"] == "drop_keyword" for part in remedy.args.get("edits", ()))
+
+
+def _title(candidate: Candidate, at: str, then: str) -> str:
+    """What both do; the places at which the same is done again are told in a row."""
+    told, end = candidate.fix.title, f": {then}"
+    if candidate.chain and told.endswith(end):
+        places = told.removesuffix(end)
+        return told if places.endswith(at) else f"{places}, {at}{end}"
+    return f"{told}; then, for {at}{end}"
+
+
+def _line(sources: SourceTexts, frame: Frame) -> str:
+    lines = sources.get(frame.file, "").splitlines()
+    return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
+
+
+def _link(at: Frame | Span | None, message: str, code: str, title: str) -> dict[str, str]:
+    """One failure of the chain as the user reads it: where, which cause, and its title."""
+    return {
+        "at": f"{at.file}:{at.line}" if at is not None else "the next failure",
+        "code": code,
+        "title": title,
+        "failure": one_line(redact(" ".join(message.split())), 160),
+    }
+
 
 SECONDS = 60.0
 """Seconds that all trials of one report may take together, if nothing else is asked for: as long as a person waits."""

@@ -28,8 +28,8 @@ from graphdoc.remedies.sum_of_rounds import (
     renewed_by_others,
     renewed_outside,
     start_before,
+    started_after_update,
     stops_there,
-    sum_of_rounds,
     sum_started_anew,
 )
 from graphdoc.source.module import Source, each
@@ -55,57 +55,45 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     if loop is None or reuse.lifetime is not Lifetime.RECURS or not (reuse.adds_up or reuse.learns_by_it_alone):
         return []
     found = [start_before(program.sources, loop, path) if path.isidentifier() else None for path in paths]
-    starts = [frame_of(program.sources, loop, s) for s in found if s is not None]
-    if len(starts) < len(paths):
+    begun = [s for s in found if s is not None]
+    if len(begun) < len(paths):
         return []
+    starts = [frame_of(program.sources, loop, s) for s in begun]
+    one = reuse.adds_up and len(paths) == 1
+    after = started_after_update(program, call, paths[0], begun[0].value) if one else []
     shown = ", ".join(f"`{p}`" for p in paths[:4])
     lines = " and ".join(dict.fromkeys(where(s) for s in starts))
     title = f"start {shown} again in each round: move {lines} into the loop"
     note = "Each round starts from what that line makes, and no longer from the result of the round before."
     args = {"places": [place(s) for s in starts], "anew": True, "loop": place(call)}
-    return [Remedy("move_into_loop", title, "unsafe", note, args)]
+    return [*after, Remedy("move_into_loop", title, "unsafe", note, args)]
 
 
-def begun_by_method(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Let states begin in each iteration as they did in the first, by the method that their class has for that and the
-    training never calls. Where the program calls it in a training loop itself, it has said when."""
-    frames = user_frames(reuse.failing.stack if reuse.failing else [])
-    for call, paths in _recurrent(program, reuse):
-        resets = {p: _reset_of(program.sources, frames, p) for p in paths}
-        if all(resets.values()):
-            calls = list(dict.fromkeys(f"{with_items(p.rpartition('.')[0])}.{name}()" for p, name in resets.items()))
-            return _each_iteration(program, call, f"call {listing(f'`{c}`' for c in calls)}", calls)
-    return []
+def begun_as_first(program: Program, reuse: Reuse, by_method: bool) -> list[Remedy]:
+    """Let states of which the next ones are made begin in each iteration as they did in the first, behind the step: by
+    the method that their class has for that and the training never calls, or as ``None``.
 
-
-def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Give states that begin as ``None``, and of which the next are made, this value back in each iteration.
-
-    Where the program does so anywhere itself, it has said when they begin anew.
+    Where the program does so in a training loop itself, it has said when they begin anew.
     """
-    for call, paths in _recurrent(program, reuse):
-        if all(_is_none_but_once(program.sources, path) for path in paths):
-            shown = listing(f"`{p}`" for p in paths)
-            text = " = ".join([*map(with_items, paths), "None"])
-            return _each_iteration(program, call, f"set {shown} to `None` again", [text])
-    return []
-
-
-def _recurrent(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
-    """The functions of the failing call that know all of the states of which the next ones are made, with their names
-    there."""
     frames = user_frames(reuse.failing.stack if reuse.failing else [])
     for call in frames if all(c.recurrent for c in reuse.carries) else ():
-        if paths := [path for path, _ in _paths_in(program, reuse, call)]:
-            yield call, paths
-
-
-def _each_iteration(program: Program, call: Frame, title: str, texts: list[str]) -> list[Remedy]:
-    """These statements behind the step."""
-    anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-    edits = [edit_at("add_statement", anchor, statement=text) for text in texts]
-    note = "Each iteration begins as the first one did; nothing is carried into the next."
-    return together(edits, f"{title} each iteration, after {where(step)}", "unsafe", note)
+        paths = [path for path, _ in _paths_in(program, reuse, call)]
+        names = [_reset_of(program.sources, frames, p) for p in paths] if by_method else []
+        if by_method and all(names):
+            owners = (with_items(p.rpartition(".")[0]) for p in paths)
+            texts = list(dict.fromkeys(f"{o}.{name}()" for o, name in zip(owners, names, strict=True)))
+            title = f"call {listing(f'`{text}`' for text in texts)}"
+        elif not by_method and all(_is_none_but_once(program.sources, path) for path in paths):
+            texts = [" = ".join([*map(with_items, paths), "None"])]
+            title = f"set {listing(f'`{p}`' for p in paths)} to `None` again"
+        else:
+            continue
+        if paths:
+            anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
+            edits = [edit_at("add_statement", anchor, statement=text) for text in texts]
+            note = "Each iteration begins as the first one did; nothing is carried into the next."
+            return together(edits, f"{title} each iteration, after {where(step)}", "unsafe", note)
+    return []
 
 
 def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
@@ -346,13 +334,12 @@ def from_carrying(program: Program, reuse: Reuse) -> list[Remedy]:
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant_note(reuse))
-    by_method = begun_by_method(program, reuse)
-    with_none = [] if by_method else begun_with_none(program, reuse)
+    by_method = begun_as_first(program, reuse, by_method=True)
+    with_none = [] if by_method else begun_as_first(program, reuse, by_method=False)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
-        *sum_of_rounds(program, reuse),
         *copy_of_entry(reuse),
         *by_method,
         *detach_behind_step(program, reuse),

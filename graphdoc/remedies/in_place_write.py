@@ -13,21 +13,23 @@ from graphdoc.fixes.program_slices import lift
 from graphdoc.model import Safety
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
-from graphdoc.program.in_place_writes import (
-    Target,
-    is_statement,
-    operands_named,
-    read_by_another_name,
-    saved_operand,
-    target_of,
-)
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
 from graphdoc.program.spans import code_at, place, user_line, where
 from graphdoc.program.update_function import scene
-from graphdoc.program.writers import By, Writer, entry_written
+from graphdoc.program.writers import (
+    By,
+    Target,
+    Writer,
+    entry_written,
+    is_statement,
+    operands_named,
+    read_by_another_name,
+    saved_operand,
+    target_of,
+)
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place

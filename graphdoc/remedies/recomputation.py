@@ -37,7 +37,6 @@ from graphdoc.program.spans import (
 )
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, flag_set, titled, unique, written
-from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding
@@ -228,7 +227,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
 
 def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
-    out = sum_of_rounds(program, reuse)
+    out: list[Remedy] = []
     call = user_line(reuse.failing)
     for frame in adding(program, reuse)[:1]:
         names = list(bound_names(program.sources, frame))

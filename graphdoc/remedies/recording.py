@@ -7,22 +7,25 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Cut, Folded, Frame, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, remedy_at
+from graphdoc.evidence import Cut, Folded, Frame, Optimizer, Raised, SourceTexts
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
+from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
+from graphdoc.source.paths import is_attribute, last_word
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported, own_nodes
-from graphdoc.story.missing_graph import recording_was_on, without_graph
+from graphdoc.story.missing_graph import named, recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
 
 # What no trial can decide of a fix that gives a value its graph back, or takes it away, as the end of a sentence.
@@ -466,3 +469,109 @@ def _entered(work: list[list[Frame]], file: str, functions: Sequence[Function]) 
         if outermost is not None:
             found[outermost.lineno] = outermost
     return list(found.values())
+
+
+# Letting what is to learn require gradients, where it is made.
+
+
+def required(sources: SourceTexts, learners: list[Learner]) -> tuple[Remedy, ...]:
+    """The flag where each is made, in its own call where that takes one."""
+    edits: list[dict[str, Any]] = []
+    for one in learners:
+        if one.value is not None and takes_the_flag(sources, one):
+            edits.append(edit_at("set_keyword", one.value, name="requires_grad", value="True"))
+        elif one.value is not None:
+            edits.append(edit_at("require_input_grad", one.value))
+        else:
+            edits.append(edit_at("require_input_grad", one.frame, name=one.name))
+    note = "Autograd then records what is computed from it; no number of the forward pass changes."
+    return tuple(together(edits, f"Let {named(learners)} require gradients", "unsafe", note))
+
+
+# Letting the parameters learn that an optimizer was given: after the freezing, and nothing more than it holds.
+
+
+def unfreeze(program: Program, freezing: list[Frame], seen: Sequence[Frame] = ()) -> tuple[Remedy, ...]:
+    """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
+    ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable.
+
+    ``seen``: the user's frames as the flag was taken away."""
+    arm = _other_arm(program.sources, freezing)
+    if arm is not None:
+        title = f"Leave the others trainable, at {where(arm)}"
+        note = "Both branches freeze, so the condition decides nothing: only what it names stays frozen then."
+        return remedy_at(arm, "rewrite", title, "unsafe", note, pairs=[["{flag} = {_}", "{flag} = True"]])
+    frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
+    holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
+    making = made(program.sources, holders[0]) if len(holders) == 1 else None
+    if making is None or not freezing:
+        return ()
+    before = [any(_is_before(program.sources, g, making) for g in (seen if f in seen else [f])) for f in freezing]
+    if not all(before):
+        return ()
+    return _whole(program.sources, making, holders[0])
+
+
+def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:
+    call = making.statement.value
+    given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
+    function = given.func if isinstance(given, ast.Call) and not given.args and not given.keywords else None
+    if not is_attribute(function, "parameters"):
+        return ()
+    module = bindings.text_of(function.value)
+    if heads := _made_anew(sources, making, module):
+        statements, at = [f"{h}.requires_grad_(True)" for h in heads], making.frame(sources)
+        edits = [edit_at("add_statement", at, statement=s, before=True) for s in statements]
+        shown = listing([f"`{h}`" for h in heads])
+        note = f"This unfreezes what was replaced, and nothing else that lies in `{module}`."
+        title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
+        return tuple(together(edits, title, "unsafe", note))
+    title = f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given"
+    note = (
+        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it."
+    )
+    at, text = making.frame(sources), f"{module}.requires_grad_(True)"
+    whole = remedy_at(at, "add_statement", title, "unsafe", note, statement=text, before=True)
+    left = f"whether all of `{module}` is to learn, which the program freezes and hands to its optimizer, no run tells"
+    return tuple(replace(r, open=left) for r in whole)
+
+
+def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
+    """The parts that the program has put into a network, before its optimizer, in the place of what it had:
+    ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
+    line = making.statement.lineno
+    found: dict[str, None] = {}
+    for node in each(bindings.tree(sources, making.file), ast.Assign):
+        if node.lineno < line and isinstance(node.value, ast.Call):
+            builds = last_word(node.value.func)[:1].isupper()
+            paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
+            found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
+    return list(found)
+
+
+def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
+    """Whether the optimizer is surely made behind this statement: in its function, or in one that calls that above."""
+    root = bindings.tree(sources, frame.file)
+    line = making.statement.lineno
+    around = bindings.function_around(root, frame.line)
+    own = bindings.tree(sources, making.file)
+    outer = bindings.function_around(own, line)
+    if frame.file == making.file and (around is outer or (around and outer and around.lineno == outer.lineno)):
+        return frame.line < line
+    if around is None:
+        return False
+    calls = (n for n in own_nodes(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
+    return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
+
+
+def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
+    """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
+    for file in {f.file for f in freezing}:
+        for node in each(bindings.tree(sources, file), ast.If):
+            if len(node.body) == 1 == len(node.orelse):
+                one, other = node.body[0], node.orelse[0]
+                at = bindings.frame_of(sources, file, other)
+                same = ast.unparse(one) == ast.unparse(other)
+                if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
+                    return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))
+    return None

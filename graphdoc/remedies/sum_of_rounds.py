@@ -11,57 +11,15 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, remedy_at, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import function_around, source_at, tree
-from graphdoc.program.carried_names import bound_names, grows_at
 from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
-from graphdoc.source.module import Loop, Source, each
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, scope_of
 from graphdoc.story.wording import folded
-
-
-def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Set a sum of several rounds back behind the update that is made of it.
-
-    Such a sum starts as a number, and nothing reads it but what adds to it and the branch that makes the update. A cut
-    would keep what the rounds before came to: in the value, and in every derivative that depends on it.
-    """
-    call = user_line(reuse.failing)
-    if call is None:
-        return []
-    source = Source(call.file, program.sources[call.file])
-    statement = source.node_statement(Place.of(call))
-    loop = source.node_loop(statement) if statement is not None else None
-    if loop is None:
-        return []
-    branch = next((s for s in loop.body if isinstance(s, ast.If) and any(covers(b, call.line) for b in s.body)), None)
-    for name in _summed(program, reuse, call, loop):
-        start = start_before(program.sources, replace(call, line=loop.lineno), name)
-        value = start.value if start is not None else None
-        begins = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
-        if branch is None or value is None or not begins or not _only_added(source, loop, branch, name):
-            continue
-        steps = [n.lineno for n in each(branch, ast.Attribute) if n.attr == "step"]
-        last = max([call.line, *steps, *(n.lineno for n in _reads(branch, name))])
-        behind = [s for s in branch.body if covers(s, last)][-1:]
-        if not behind:
-            continue
-        title = f"start `{name}` again after each update, after {where(replace(call, line=last))}"
-        note = "The sum then holds the terms of one update only, without those of earlier updates."
-        args = {"place": vars(source.place(behind[0])), "statement": f"{name} = {key(value)}"}
-        return [Remedy("add_statement", title, "unsafe", note, args)]
-    return []
-
-
-def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str]:
-    """The plain names by which the loop adds to an older value."""
-    frames = [f for c in reuse.values for f in (*c.making[::-1], *c.using[::-1])]
-    here = [f for f in frames if f.in_function_of(call) and covers(loop, f.line)]
-    grown = [n for f in here if grows_at(program.sources, f) for n in bound_names(program.sources, f)]
-    return [n for n in dict.fromkeys(grown) if n.isidentifier()]
 
 
 def start_before(sources: SourceTexts, loop: Frame, name: str) -> ast.Assign | None:
@@ -71,34 +29,33 @@ def start_before(sources: SourceTexts, loop: Frame, name: str) -> ast.Assign | N
     return found[-1] if found else None
 
 
-def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
-    """Whether each statement that reads a name stands in the loop, and adds to it or makes the update; nothing outside
-    of it is to tell what the sum came to, and nothing in it reads the number of the round beside the sum."""
-    function = scope_of(source, loop)
-    reads = _reads(function, name)
-    reading = [source.node_owner(n) for n in reads]
-    if any(not covers(loop, n.lineno) for n in reads):
-        return False
+def started_after_update(program: Program, call: Frame, name: str, value: ast.expr) -> list[Remedy]:
+    """Start a number to which several rounds of a loop add again after the update that is made of it, in a branch.
+
+    Not where anything else reads it, or the branch reads the number of the round beside it: a mean over all rounds.
+    """
+    source, statement = source_at(program.sources, call), bindings.statement_at(program.sources, call)
+    loop = source.node_loop(statement) if statement is not None else None
+    branches = [s for s in (loop.body if loop is not None else ()) if isinstance(s, ast.If)]
+    branch = next((s for s in branches if any(covers(b, call.line) for b in s.body)), None)
+    if loop is None or branch is None or not isinstance(getattr(value, "value", None), int | float):
+        return []
+    reads = [n for n in each(scope_of(source, loop), ast.Name) if n.id == name and is_read(n)]
+    within = [n for n in reads if covers(branch, n.lineno)]
+    owners = [source.node_owner(n) for n in reads if n not in within]
+    adding = [s for s in owners if isinstance(s, ast.Assign) and covers(loop, s.lineno)]
+    if len(set(adding)) < len(owners) or any([key(t) for t in targets_of(s)] != [name] for s in adding):
+        return []
     rounds = plain_names(loop.target) if isinstance(loop, ast.For) else set()
-    if any(s is not None and not _adds(s, name) and rounds & plain_names(s) for s in reading):
-        return False
-    return all(s is not None and (covers(branch, s.lineno) or _adds(s, name)) for s in reading)
-
-
-def _adds(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement reads the name only to add to it."""
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
-    again = [key(t) for t in targets_of(statement)] == [name] and name in map(key, sides)
-    added = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
-    return (again or added) and len(_reads(statement, name)) == 1
-
-
-def _reads(node: ast.AST, name: str) -> list[ast.Name]:
-    """Where a name is read, as in ``x += 1`` too."""
-    added = {id(n.target) for n in each(node, ast.AugAssign)}
-    found = [n for n in each(node, ast.Name) if n.id == name]
-    return [n for n in found if is_read(n) or id(n) in added]
+    if any(rounds & plain_names(source.node_owner(n) or n) for n in within):
+        return []
+    steps = [n.lineno for n in each(branch, ast.Attribute) if n.attr == "step"]
+    last = max([call.line, *steps, *(n.lineno for n in within)])
+    behind = next(s for s in branch.body[::-1] if s.lineno <= last)
+    title = f"start `{name}` again after each update, after {where(replace(call, line=last))}"
+    note = "The sum then holds the terms of one update only, without those of earlier updates."
+    args = {"place": vars(source.place(behind)), "statement": f"{name} = {key(value)}"}
+    return [Remedy("add_statement", title, "unsafe", note, args)]
 
 
 # Whom a cut leaves without gradient: what a loss reaches through its older part alone.

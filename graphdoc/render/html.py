@@ -11,12 +11,9 @@ from importlib import resources
 
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import markdown, story
-from graphdoc.render.change import change_rows
 from graphdoc.render.page.graph_svg import graph_section
-from graphdoc.render.page.shown_places import Places
-from graphdoc.render.page.source import plots, source_section, timeline
-from graphdoc.render.page.syntax import coloured, element, prose, words
-from graphdoc.render.snippet import drawing, gutter_width
+from graphdoc.render.page.source import Places, coloured, element, plots, prose, source_section, timeline, words
+from graphdoc.render.snippet import change_rows, drawing, gutter_width
 from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row
 

@@ -9,7 +9,7 @@ from importlib import resources
 from graphdoc.model import Report
 from graphdoc.render import story
 from graphdoc.render.page.graph_svg import MISSING, drawing, entries_of
-from graphdoc.render.page.shown_places import Places
+from graphdoc.render.page.source import Places
 from graphdoc.render.text import cells, flat, wrap
 
 BEGINS = re.compile(r'<svg xmlns="http://www\.w3\.org/2000/svg"[^>]*>\n<title>graphdoc: ')

@@ -6,8 +6,7 @@ import re
 
 from graphdoc.model import Diagnosis, Report
 from graphdoc.render import story
-from graphdoc.render.change import change_rows
-from graphdoc.render.snippet import drawing, gutter_width
+from graphdoc.render.snippet import change_rows, drawing, gutter_width
 from graphdoc.render.text import statement, wrap
 from graphdoc.render.underlines import Row, paint
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from graphdoc.evidence import Raised, Stale
 from graphdoc.finding import Finding
-from graphdoc.messages.tables import rows
+from graphdoc.messages.ways_out import rows
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.observed import Program

@@ -11,13 +11,13 @@ from graphdoc.finding import Finding, Remedy, distinct, edit_at, remedy_at, toge
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.exception import NO_GRAPH, message_of
-from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely, possible
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.tracker import words_for
 from graphdoc.program.values_taken_out import is_only_printed
+from graphdoc.program.writers import is_only_written
 from graphdoc.source.paths import called, is_attribute, is_constant, is_read, path_of
 from graphdoc.story.wording import all_told, as_called, folded, in_number, listing, optimizer_of
 

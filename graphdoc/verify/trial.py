@@ -14,10 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trials.trace_end import ENOUGH
+from graphdoc.documents import decode, read_source
 from graphdoc.evidence import GRADIENTS, Evidence, Frame, Sign
 from graphdoc.fixes.kinds import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
+from graphdoc.launch.isolation.stopping import Beside, has_accelerator, has_room
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.line_changes import LineMatcher
@@ -29,10 +31,8 @@ from graphdoc.program.library_calls import checkpoint_fails
 from graphdoc.program.observed import program_of
 from graphdoc.program.spans import innermost_user
 from graphdoc.second_run import take_over
-from graphdoc.sourcetext import decode, read_source
 from graphdoc.standing import Standing
 from graphdoc.verify import failing_again, traces
-from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
 from graphdoc.verify.failing_again import told_anew
 from graphdoc.verify.verdict import behind_old_parts, crashed, judge, without_original

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.capture.trials.trace_end import ENOUGH
+from graphdoc.documents import decode, read_source
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch import Ended, Request
@@ -20,7 +21,6 @@ from graphdoc.launch.scratch import scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.model import Span
 from graphdoc.project import git_top
-from graphdoc.sourcetext import decode, read_source
 from graphdoc.story.wording import folded, listing
 from graphdoc.verify.against import Calls, Compared, Part, Parting, Runs, calls_before, compare
 from graphdoc.verify.traces import Trace, read_trace

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from commands import graphdoc
 
-from graphdoc.cli.arguments import Asked, quick
+from graphdoc.cli.arguments import Asked, quick, reports, with_settings
 from graphdoc.cli.output import Wanted, write_reports
 from graphdoc.cli.running import run
-from graphdoc.cli.settings import reports, with_settings
 from graphdoc.errors import UsageError
 from graphdoc.model import Report, Run
 from graphdoc.project import project_root

@@ -12,7 +12,7 @@ import pytest
 from commands import graphdoc
 from terminal import on_terminal
 
-from graphdoc.cli.waiting import Waiting
+from graphdoc.cli.output import Waiting
 from graphdoc.launch.isolation import Stop
 
 TWICE = """
@@ -69,7 +69,7 @@ class _Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("graphdoc.cli.waiting.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("graphdoc.cli.output.time.monotonic", lambda: now[0])
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.delenv("CI", raising=False)
     return now

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphdoc.fixes.run_again import made_of_old
+from graphdoc.fixes.program_slices import made_of_old
 
 GRAPHS = frozenset({"z", "logp", "h", "loss"})
 

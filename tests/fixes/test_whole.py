@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from graphdoc.errors import UsageError
-from graphdoc.fixes.whole import APPLIED, UNDO, apply_whole, recover, take_back
+from graphdoc.fixes.apply import APPLIED, UNDO, apply_whole, recover, take_back
 from graphdoc.launch.folders import PLACE, UNDER_WAY
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from graphdoc.fixes.whole import apply_whole
+from graphdoc.fixes.apply import apply_whole
 real, done = os.replace, []
 def replace(a, b):
     real(a, b)
@@ -140,7 +140,7 @@ def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch
 BEGUN = """
 import os, signal
 from pathlib import Path
-from graphdoc.fixes.whole import apply_whole
+from graphdoc.fixes.apply import apply_whole
 noted = Path.cwd() / ".graphdoc" / "applying.json"
 os.{call} = lambda *_: os.kill(os.getpid(), signal.SIGKILL) if noted.exists() else None
 apply_whole({{Path.cwd() / "a.py": b"new a\\n"}}, Path.cwd(), Path.cwd())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import graphdoc.launch
-from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch import hook_works, options
 
 HOOK = Path(graphdoc.launch.__file__).parent / "hook" / "sitecustomize.py"
 

@@ -11,7 +11,7 @@ import pytest
 
 from graphdoc.launch import Request
 from graphdoc.launch.isolation import Stop, launch_apart
-from graphdoc.launch.isolation.waits import MOST, Waits, patience
+from graphdoc.launch.isolation.apart import MOST, Waits, patience
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from inventory_libraries import messages_in
 from inventory_sources import messages_of
 
-from graphdoc.messages.listed import FEW_WORDS
+from graphdoc.messages.recognise import FEW_WORDS
 
 FILE = Path(__file__).parents[2] / "graphdoc" / "messages" / "listed.txt"
 _LONGEST = 170

@@ -16,7 +16,7 @@ from inventory_filled import filled
 from inventory_sources import messages_of_file
 
 from graphdoc.messages import read_log, recognise
-from graphdoc.messages.listed import Listed, messages
+from graphdoc.messages.recognise import Listed, messages
 
 ALL = messages()
 DRAWN = random.Random(13).sample(ALL, 300)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.spans import within_a_loop
+from graphdoc.program.writers import bound_before
 
 BRANCHES = """\
 def softmax(vec, mask, mode):

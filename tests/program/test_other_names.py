@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.in_place_writes import read_by_another_name
+from graphdoc.program.writers import read_by_another_name
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.in_place_writes import saved_operand
+from graphdoc.program.writers import saved_operand
 
 IMPORTS = "import torch\nimport torch.nn.functional as F\n"
 

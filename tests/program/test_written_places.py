@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.in_place_writes import is_only_written
+from graphdoc.program.writers import is_only_written
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from graphdoc.diagnose import report_for
 from graphdoc.finding import Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import keep
-from graphdoc.proposals.composing import _adds_the_same, _draws_twice, frees
 from graphdoc.proposals.propose import propose
-from graphdoc.proposals.trying import Trying
+from graphdoc.proposals.trying import Trying, _adds_the_same, _draws_twice, frees
 
 TWO_STATES = """\
 import torch

@@ -19,7 +19,7 @@ from graphdoc.model import Report, Span
 from graphdoc.render import render
 from graphdoc.render.page import graph_svg
 from graphdoc.render.page.graph_svg import MISSING, lay_out
-from graphdoc.render.page.syntax import coloured, words
+from graphdoc.render.page.source import coloured, words
 from graphdoc.render.story import lead
 from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
 

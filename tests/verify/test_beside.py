@@ -8,7 +8,7 @@ import pytest
 
 from graphdoc.errors import Interrupted
 from graphdoc.launch.isolation import Stop
-from graphdoc.verify.beside import Beside
+from graphdoc.launch.isolation.stopping import Beside
 
 
 def test_what_it_raised_is_raised_where_it_is_waited_for() -> None:

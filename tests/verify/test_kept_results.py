@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphdoc.verify.compared import Verdict
-from graphdoc.verify.results import Results
+from graphdoc.verify.compared import Results, Verdict
 
 
 def test_a_verdict_is_kept_for_its_user_alone(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
 from graphdoc.proposals import Candidate
 from graphdoc.proposals.trying import Trying, _key, try_out
-from graphdoc.verify.results import Results
+from graphdoc.verify.compared import Results
 
 LONG = """\
 import torch

@@ -19,8 +19,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from graphdoc.capture.places.code_places import entries_of, is_user_file, shown_file, users_modules
+from graphdoc.documents import decode, digest
 from graphdoc.evidence import Evidence
-from graphdoc.sourcetext import decode, digest
 
 MOST_SOURCE = 1_000_000
 """Bytes of one source file that is embedded; a larger one is only hashed."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
-from graphdoc.program.in_place_writes import is_statement, target_of
 from graphdoc.program.installed import DroppedHook, builders, dropped_hook
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, moment, span, where
+from graphdoc.program.writers import is_statement, target_of
 from graphdoc.remedies.in_place_write import instead_of_write
 
 PAGE = Page(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
-from graphdoc.messages.tables import rows
+from graphdoc.messages.ways_out import rows
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, likely

@@ -9,7 +9,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import OTHER_DERIVATIVE, WRITTEN_OVER, Frame, Node, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
-from graphdoc.messages.tables import rows
+from graphdoc.messages.ways_out import rows
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import backward_of, forward_of, kept_besides, saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly

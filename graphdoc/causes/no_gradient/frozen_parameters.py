@@ -15,7 +15,7 @@ from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.learning import unfreeze
+from graphdoc.remedies.recording import unfreeze
 from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import covers, is_attribute, is_constant, path_of
 from graphdoc.story import missing_graph

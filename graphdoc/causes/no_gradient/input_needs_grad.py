@@ -17,7 +17,7 @@ from graphdoc.program.learning import meant_to_learn
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
-from graphdoc.remedies.learning import required
+from graphdoc.remedies.recording import required
 from graphdoc.source.paths import path_of
 from graphdoc.story.missing_graph import find_cut, forgotten_flag, story, weigh
 from graphdoc.story.wording import listing

@@ -38,16 +38,9 @@ divisor that may be negative there is no such bound, and the division has to be 
 @explained("nan-division-by-zero")
 def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
-    if _is_mean(birth):
+    if birth.op.strip("_") in ("mean", "nll_loss_forward", "nll_loss2d_forward") or any(not i.n for i in birth.inputs):
         return _mean_of_nothing(trouble, birth)
     return (_by_little if _is_small(birth, divisor_of(birth)) else _by_zero)(trouble, birth)
-
-
-def _is_mean(birth: Birth) -> bool:
-    """Whether elements are averaged, rather than one number divided by another, or there are none."""
-    return birth.op.strip("_") in ("mean", "nll_loss_forward", "nll_loss2d_forward") or any(
-        not i.n for i in birth.inputs
-    )
 
 
 def _by_zero(trouble: Trouble, birth: Birth) -> Words:

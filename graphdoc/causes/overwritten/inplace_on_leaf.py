@@ -11,11 +11,11 @@ from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import refused_writes
 from graphdoc.program.bindings import names_in, tree
-from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import loop_of, place, span, where
+from graphdoc.program.writers import Target, is_statement, uses_gradient
 from graphdoc.remedies.in_place_write import SAME, without_flag
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers

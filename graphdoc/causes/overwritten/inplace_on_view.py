@@ -8,11 +8,11 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, remedy_at
 from graphdoc.model import Span
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
-from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
 from graphdoc.program.spans import frames, innermost_user, span, span_of, where
+from graphdoc.program.writers import bound_before
 from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked

@@ -10,11 +10,11 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
 from graphdoc.program.expression_values import known
-from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span
+from graphdoc.program.writers import target_of
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word

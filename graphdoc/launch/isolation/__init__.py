@@ -9,9 +9,8 @@ Three ways, the first that holds is taken:
 ``open``        nothing holds here: the program is run as it stands, and only for a user who has asked for it
 """
 
-from graphdoc.launch.isolation.apart import CannotIsolate, CannotStart, check_ways, launch_apart
+from graphdoc.launch.isolation.apart import CannotIsolate, CannotStart, check_ways, launch_apart, patience
 from graphdoc.launch.isolation.forks import Forks
 from graphdoc.launch.isolation.stopping import Stop, stoppable
-from graphdoc.launch.isolation.waits import patience
 
 __all__ = ["CannotIsolate", "CannotStart", "Forks", "Stop", "check_ways", "launch_apart", "patience", "stoppable"]

@@ -17,11 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from graphdoc.launch import Request, as_words
-from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.documents import read_source
+from graphdoc.launch import Request, as_words, hook_works, options
 from graphdoc.launch.isolation.server import SWITCH
 from graphdoc.launch.isolation.stopping import Stop
-from graphdoc.sourcetext import read_source
 
 # What a program imports before torch, and whether it does anything else before, read off its source.
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from graphdoc.render.page.shown_places import Places, box_id, hue
-from graphdoc.render.page.syntax import prose
+from graphdoc.render.page.source import Places, box_id, hue, prose
 from graphdoc.render.text import cells, flat
 from graphdoc.shapes import Arrow, Box, Picture
 
