@@ -207,6 +207,8 @@ class DeadEnds(Sparse):
                 continue
             if term not in terms and (block.kind != "cancelled" or block.passes):
                 continue  # ``x - x.floor()``: a part of a sum may well be flat
+            if not all(map(_is_looked_up, block.passes)):
+                continue  # ``v + (q - v)``, ``(v + a) - v``: a value and its parts
             place = type(block.node), (made_at(block.node) or ())[:1]
             alike = _alive_at(*place, every, known.values())
             if any(id(getattr(n, "variable", None)) in {*map(id, found[1])} for n, _ in walk.nodes_behind(alike)):
@@ -484,21 +486,19 @@ def _block(node: Any) -> Block | None:
     _expand(node, 1.0, terms, inner, 0)
     cancelled = [key for key, factor in terms.items() if factor == 0.0]
     passes = tuple(n for (n, _), factor in terms.items() if factor != 0.0 and not _is_zero(n))
-    # A loss may well take off what a model has added to it: ``q - v`` of ``q = v + advantage``.
-    taken_off = _elements(node) < 2 or any(_takes_off(n, cancelled) for n in (node, *inner))
-    if not cancelled or (passes and taken_off):
+    # A loss may well take off what a model has added to it.
+    if not cancelled or (passes and _elements(node) < 2):
         return None
     own = all(hasattr(n, "variable") for n, _ in cancelled)
     inside = inner[0] if name == "AddBackward0" and len(inner) == 1 else node
     return Block(node, "cancelled", inside, passes, own=own)
 
 
-def _takes_off(node: Any, cancelled: list[Key]) -> bool:
-    """Whether this is a difference of a sum and one of these, which is in that sum."""
-    first, other, added = node.next_functions[0][0], node.next_functions[-1], dict[Key, float]()
-    if type(node).__name__ == "SubBackward0" and other in cancelled and type(first).__name__ in _SUMS:
-        _expand(first, 1.0, added, [], 0)
-    return other in added
+def _is_looked_up(node: Any) -> bool:
+    """Whether a value was taken from a table, by indices or a product with ones and zeros."""
+    at = next((n for n in walk.reached([node], walk.inputs_of) if type(n).__name__ not in walk.VIEWS), node)
+    held = [hasattr(n, "variable") for n in walk.inputs_of(at)]
+    return _kind(at) in ("Embedding", "Index", "IndexSelect", "Gather") or (_kind(at) in _PRODUCTS and held == [True])
 
 
 def _of_itself(node: Any) -> Any:

@@ -18,7 +18,7 @@ from torch.overrides import _get_current_function_mode_stack
 from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import constants, missed_by, parts_of, top_of
+from graphdoc.capture.graph.summands import Part, constants, missed_by, parts_of, top_of
 from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
@@ -241,8 +241,6 @@ class TermWatch(CutWatch):
         misses by that, and the sum. Not where another term trains these that knows nothing of the table: their task."""
         idle = [s for s in self.estimators.values() if self._taken_up.isdisjoint(s.made)]
         parts = parts_of(roots) if idle else []
-        entered = self.entered_values.latest if parts else ()
-        behind = [(n, {i for b in records_behind([r], MOST_FOLLOWED) for i in b.behind}) for n, r, _ in entered]
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
@@ -253,10 +251,15 @@ class TermWatch(CutWatch):
                     table, mine = unused.missed, unused.within
                     looked_up = table.issuperset(leaves_behind([node]) or {0})
                     further = looked_up and not (part.leaves - table).isdisjoint(held)
-                    further &= all(any(n in p.nodes and b & table for n, b in behind) for p in parts if p.leaves & mine)
-                    if cut is not None and cut.integral and further and mine & missed and mine <= cut.behind:
+                    met = further and cut is not None and cut.integral and mine & missed and mine <= cut.behind
+                    if cut is not None and met and all(self._takes(p, table) for p in parts if p.leaves & mine):
                         found.append((cut, mine & missed, unused.at))
         return found
+
+    def _takes(self, part: Part, leaves: frozenset[int]) -> bool:
+        """Whether numbers that come from these leaves have gone into a term."""
+        mine = [r for n, r, _ in self.entered_values.latest if n in part.nodes]
+        return any(r.behind & leaves for r in records_behind(mine, MOST_FOLLOWED))
 
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
         """Whether a value has its own number taken off, ``x - x.item()``, or such a zero is added to the number that is

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Set
-from itertools import combinations, islice
+from itertools import islice, pairwise
 from typing import Any
 
 from graphdoc.capture.events.cut_records import DRAWS, Record, records_behind
@@ -140,7 +140,7 @@ class Reentries:
             for place, alike in fed.items()
             if place[0] not in BY_NAME
             and not any(f.scaled.isdisjoint(numbers) for f in alike.values())
-            and any(one.near & another.near for one, another in combinations(alike.values(), 2))
+            and any(one.near & another.near for one, another in pairwise(alike.values()))
         }
         data = fed.keys() - states
         told = [(left, behind) for left, behind in found.values() if left.record.place not in data]
