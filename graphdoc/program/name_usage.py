@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from itertools import takewhile
+from typing import NamedTuple
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
@@ -20,9 +22,19 @@ from graphdoc.program.bindings import (
 from graphdoc.program.spans import shared_levels
 from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
-from graphdoc.source.module import Source, each, given_to, has, is_method_call, values_of, walked
-from graphdoc.source.paths import is_read, last_word, only, path_of, plain_names, root_of, sole_target, targets_of
-from graphdoc.source.scopes import is_read_later, reads
+from graphdoc.source.module import Source, each, given_to, has, is_method_call, is_within, values_of, walked
+from graphdoc.source.paths import (
+    elements,
+    is_read,
+    last_word,
+    only,
+    path_of,
+    plain_names,
+    root_of,
+    sole_target,
+    targets_of,
+)
+from graphdoc.source.scopes import bound_names, is_read_later, reads
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -70,10 +82,10 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
     if found is not None:
         return found
     kept = kept_as_number(sources, made)
-    node = statement_at(sources, kept[0]) if kept is not None else None
-    if kept is None or node is None or kept[0] is users[-1] or not kept[1].isidentifier():
+    node = statement_at(sources, kept.frame) if kept is not None else None
+    if kept is None or node is None or kept.added or kept.frame is users[-1] or not kept.name.isidentifier():
         return None
-    return kept[:2] if is_unread(source_at(sources, kept[0]), node, kept[1]) else None
+    return kept[:2] if is_unread(source_at(sources, kept.frame), node, kept.name) else None
 
 
 def bound_anew(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -> tuple[Frame, str] | None:
@@ -131,10 +143,20 @@ _NUMBERS = TAKEN_OUT | {"cpu"}
 _READERS = {"float", "print", "str", "format", "round"}
 
 
-def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str, bool] | None:
-    """The statement that binds a result, or what a function returns of it, the name, and whether that is read; None
-    where it may be read as anything but a number, where the number decides on something, or the name is not known."""
-    part, read = 0, False
+class Kept(NamedTuple):
+    """``frame`` binds a result, or what a function returns of it, to ``name``, which is ``read`` as a number alone; or,
+    where it is ``added``, a statement that has not run adds it to something."""
+
+    frame: Frame
+    name: str
+    read: bool
+    added: bool = False
+
+
+def kept_as_number(sources: SourceTexts, made: list[Frame]) -> Kept | None:
+    """What the source does with a result; None where it may be read in another way, where its number decides on
+    something, or the name is not known."""
+    part, read, name, waits = 0, False, "", False
     for frame in (f for f in reversed(made) if f.user):
         source, node = source_at(sources, frame), statement_at(sources, frame)
         up: ast.AST | None = node if isinstance(node, ast.Return) else None
@@ -142,43 +164,59 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str,
             target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 target = node.targets[0]
+                part = next((i for i, p in enumerate(elements(node.value)) if _lies_in(frame, p)), part)
                 target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
             if node is None or target is None or not path_of(target):
                 return None
-            if _is_read_otherwise(sources, source, node, target):
-                return None
             name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
             every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
-            later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
+            later = [n for n in every if n.lineno > (node.end_lineno or node.lineno) or _is_above(source, node, n)]
             whole = [n for n in later if not _is_number(source.tree, source.parents[n])]
             read |= len(later) > len(whole)
-            if not whole:
-                return (frame, name, read) if not _decides(scope or source.tree, later) else None
-            up = whole[0]
-            if len(whole) > 1:
-                return None
-        found = [up, *source.node_ancestors(up)][:3]
+            others = [*_read_otherwise(sources, source, node, target)]
+            if not (whole or others):
+                return Kept(frame, name, read) if not _decides(scope or source.tree, later) else None
+            waits = any(_waits(source, node, n) for n in whole) or any(isinstance(n, _COMBINING) for n in others)
+            up = whole[0] if len(whole) == 1 and not others else None
+        found = [up, *source.node_ancestors(up)][:3] if up is not None else []
         end = next((n for n in found if isinstance(n, ast.Return)), None)
         if end is None or any(not isinstance(n, ast.Tuple | ast.Return) for n in found[1 : found.index(end)]):
-            return None
+            return Kept(frame, name, read, True) if waits else None
         parts = end.value.elts if isinstance(end.value, ast.Tuple) else [end.value]
         part = next((i for i, p in enumerate(parts) if p is up or (p is not None and _lies_in(frame, p))), 0)
     return None
 
 
-def _is_read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> bool:
-    """Whether an attribute may be read on what has another name, and not as a number; an entry by a key that is not
-    written out, or with its whole container."""
+_COMBINING = ast.BinOp | ast.AugAssign | ast.IfExp | ast.Subscript
+
+
+def _read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> Iterator[ast.AST]:
+    """Who may read an attribute, on what has another name and not as a number; or an entry, by a key that is not
+    written out or with its whole container."""
     match target:
         case ast.Attribute(attr=name):
             alike = ((f, n) for f, n in everywhere(sources, ast.Attribute) if n.attr == name and is_read(n))
             others = ((source_of(sources, f), n) for f, n in alike if text_of(n) != text_of(target))
-            return any(not _is_number(other.tree, other.parents[n]) for other, n in others)
+            yield from (o.parents[n] for o, n in others if not _is_number(o.tree, o.parents[n]))
         case ast.Subscript(value=kept):
             scope = (source.node_function(node) if isinstance(kept, ast.Name) else None) or source.tree
             every = (source.parents[n] for n in each(scope, type(kept)) if text_of(n) == text_of(kept) and is_read(n))
-            return not all(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) for n in every)
-    return False
+            yield from (n for n in every if not (isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)))
+
+
+def _waits(source: Source, node: ast.stmt, read: ast.expr) -> bool:
+    """Whether what reads a result like this would have made another one of it: it has not run."""
+    above = source.parents[read]
+    chosen = (n for n in source.node_ancestors(above) if isinstance(n, ast.If | ast.match_case))
+    bound = isinstance(above, ast.Assign) and any(not is_within(node, n) for n in chosen)
+    return bound or (isinstance(above, _COMBINING) and not isinstance(above, ast.Subscript))
+
+
+def _is_above(source: Source, node: ast.stmt, read: ast.expr) -> bool:
+    """Whether a name is read in another function than that which binds it, and is that one's there too."""
+    around = source.node_function(read)
+    other = around is not None and around is not source.node_function(node) and isinstance(read, ast.Name)
+    return other and around is not None and text_of(read) not in bound_names(around)
 
 
 def _decides(scope: ast.AST, numbers: list[ast.expr]) -> bool:

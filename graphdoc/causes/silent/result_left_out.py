@@ -10,7 +10,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
-from graphdoc.program.bindings import frame_of, function_at, source_at, statement_at, text_of
+from graphdoc.program.bindings import assignments, frame_of, function_at, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.custom_functions import (
     Used,
@@ -23,11 +23,11 @@ from graphdoc.program.custom_functions import (
     used,
 )
 from graphdoc.program.cuts import given_by_name
-from graphdoc.program.name_usage import bound_anew, kept_as_number, unread_name, unread_result
+from graphdoc.program.name_usage import Kept, bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import conditions_on, innermost_user, loop_of, of_sign, place, span, span_of
-from graphdoc.program.written_out import call_made
+from graphdoc.program.written_out import call_made, written_out
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
@@ -80,9 +80,11 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, LEFT_OUT)
     if beside is not None or sign is None:
         return beside
-    lost = _lost(program, sign) or _only_logged(program, sign)
+    lost, kept = _lost(program, sign), kept_as_number(program.sources, sign.stack)
+    if lost is not None or (kept is not None and kept.added):
+        return lost  # or an option leaves it out of this run
     meant = sign.facts["apart"] or given_by_name(program, sign)
-    return lost or (_told(program, sign) if meant else None)
+    return _only_logged(program, sign, kept) or (_told(program, sign) if meant else None)
 
 
 def _lost(program: Program, sign: Sign) -> Finding | None:
@@ -101,11 +103,13 @@ def _beside_the_loss(program: Program) -> Finding | None:
         return None
     call, differentiated = call_made(sources, sign.other, values=False) or (None, None)
     made, kept = innermost_user(sign.stack), kept_as_number(sources, sign.stack)
-    if kept is None or call is None or made is None or not isinstance(differentiated, ast.Call):
+    if kept is None or kept.added or call is None or made is None or not isinstance(differentiated, ast.Call):
         return None
-    bound, name, read = kept
+    bound, name, read, _ = kept
     loss = _loss_in(differentiated)
     inside = bound.in_function_of(call)
+    if inside and _is_an_option(sources, bound, call, loss):
+        return None
     whose, late = folded(sign.parameters), name == loss and inside
     title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
     note = f"the other terms of `{name}` train {whose} as well"
@@ -141,6 +145,14 @@ def _beside_the_loss(program: Program) -> Finding | None:
     )
 
 
+def _is_an_option(sources: SourceTexts, bound: Frame, call: Frame, loss: str) -> bool:
+    """Whether other statements give the loss all that the sum is computed from: an option has left a part of it out."""
+    added, known = statement_at(sources, bound), set[str]()
+    for at, value in assignments(sources, call, loss):
+        known |= names_read(written_out(sources, at, value)) if at.line != bound.line else set()
+    return isinstance(added, ast.Assign) and names_read(written_out(sources, bound, added.value)) <= known
+
+
 def _returned_instead(sources: SourceTexts, bound: Frame, name: str) -> list[dict[str, Any]]:
     """The edits by which every return that comes after a sum gives back the sum in the place of its one summand."""
     source, function = source_at(sources, bound), function_at(sources, bound)
@@ -161,14 +173,13 @@ def _loss_in(call: ast.Call) -> str:
     return text_of([*scaled, first][0])
 
 
-def _only_logged(program: Program, sign: Sign) -> Finding | None:
+def _only_logged(program: Program, sign: Sign, kept: Kept | None) -> Finding | None:
     """Measured: these parameters compute a single number of data, alone and with a graph. It is read as a number, and
     nothing else reads it: a metric would be of parameters that learn by a loss."""
     sources = program.sources
-    kept = kept_as_number(sources, sign.stack) if sign.facts.get("alone") else None
-    if kept is None or not kept[2]:
+    if kept is None or not (kept.read and sign.facts.get("alone")):
         return None
-    bound, name, _ = kept
+    bound, name, *_ = kept
     whose, weight = folded(sign.parameters), likely(0.75)  # that no loss is made of it is seen; that one should is not
     text = f"`{name}` is computed with its graph in every iteration and read as a number, for a log say. No call "
     text += f"differentiates it, so {whose} keep their first values."
