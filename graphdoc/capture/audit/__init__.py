@@ -23,7 +23,7 @@ from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
 from graphdoc.capture.audit.replaced import Replaced, TakenBack
 from graphdoc.capture.audit.stale import Once, Stale
-from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
+from graphdoc.capture.audit.steps import AtRest, PastScaler, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
@@ -95,6 +95,7 @@ class Audit:
                 Goals(self),
                 self.replaced,
                 self.taken_back,
+                PastScaler(self),
             ),
         ]
         """In the order in which they are asked and tell."""
