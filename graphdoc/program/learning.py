@@ -167,12 +167,14 @@ def unfreezing(sources: SourceTexts, to: bool = True) -> list[Frame]:
     return [bindings.frame_of(sources, file, node) for file, node in every if switches(node) is to]
 
 
-def unfrozen_at_a_count(sources: SourceTexts, numbers: Mapping[str, int]) -> tuple[Frame, Frame] | None:
+def switched_at_a_count(
+    sources: SourceTexts, numbers: Mapping[str, int], to: bool = True
+) -> tuple[Frame, Frame] | None:
     """The one condition, that something which counts has certain values, which it is above by these numbers of the
-    run, on which the program switches ``requires_grad`` on, and the statement; None for none or several."""
+    run, on which the program switches ``requires_grad`` so, and the statement; None for none or several."""
     found = [
         (bindings.frame_of(sources, at.file, test), at)
-        for at in unfreezing(sources)
+        for at in unfreezing(sources, to)
         for test, wanted in conditions_on(sources, at)
         if any(_is_over(sources, n, wanted, numbers) for n in each(test, ast.Compare))
     ]

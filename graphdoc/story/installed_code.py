@@ -345,6 +345,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
     # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
     said = said or bool(sign.facts.get("said") or sign.facts.get("before"))
+    said = said or bool(sign.facts.get("zeros"))  # the factor may be another one in a longer run
     said = said or bool(sign.facts.get("beside"))  # a derivative beside others in one sum
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
@@ -357,6 +358,7 @@ def _of_none(sign: Sign, whose: str) -> tuple[str, str]:
     cut_off = f"the graph is cut after {them}"
     title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
     because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
+    because += " other than zeros" * bool(sign.facts.get("zeros"))
     if slope := sign.facts.get("measured"):
         because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
     if sign.facts.get("before"):

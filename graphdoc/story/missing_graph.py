@@ -354,9 +354,9 @@ def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
     """The same where the optimizer's state says that they had been unfrozen before it was saved; None where the
     program does not do so at one value of a count that this run has passed: to go on with less may be meant."""
     numbers = sign.facts.get("numbers", {})
-    found = learning.unfrozen_at_a_count(program.sources, numbers) if "before" in sign.facts else None
-    if found is None:
-        return None
+    found = learning.switched_at_a_count(program.sources, numbers) if "before" in sign.facts else None
+    if found is None or learning.switched_at_a_count(program.sources, numbers, False) is not None:
+        return None  # at a later value, perhaps, they are frozen again
     condition, unfreezes = found
     freezes = learning.unfreezing(program.sources, False)
     whose, name = folded(sign.parameters) or "parameters", optimizer_of(program.optimizers, sign)

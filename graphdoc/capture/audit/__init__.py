@@ -23,7 +23,7 @@ from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
 from graphdoc.capture.audit.replaced import LoadTakenBack, Replaced
 from graphdoc.capture.audit.stale import Once, Stale
-from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
+from graphdoc.capture.audit.steps import AtRest, PastScaler, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
@@ -86,7 +86,7 @@ class Audit:
             *(Starved(self), self.unreduced, self.rounded, self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
             *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
-            *(self.replaced, self.taken_back),
+            *(self.replaced, self.taken_back, PastScaler(self)),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]

@@ -90,7 +90,7 @@ class Clearing(Sparse):
     call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step. ``used-twice``:
     between steps that begin anew, a step, ``facts["step"]``, uses what ``stack`` has added to the gradients of
     ``other``, by which the step before was made; ``facts["one"]``: both are the same line, and ``facts["clear"]`` is
-    outside of its loop."""
+    outside of its loop; ``facts["others"]``: another optimizer is cleared for that call and steps by it."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -314,6 +314,10 @@ class Clearing(Sparse):
         followed.twice = True
         _, other, own = followed.again[-1]
         facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen)), "one": one}
+        # The call may be for another optimizer alone, which is cleared for it and steps by it.
+        since = [e for e in self._audit.journal.entries(other[0]) if e.optimizer != seen.id]
+        cleared = {e.optimizer for e in since if e.kind == "zero_grad" and e.index < own[0]}
+        facts["others"] = any(e.kind == "step" and e.index > own[0] and e.optimizer in cleared for e in since)
         told = {"optimizer": seen.id, "event": fed[0][0], "count": len(steps), "facts": facts}
         self._report(self._sign("used-twice", own, other, map(id, every), **told))
 

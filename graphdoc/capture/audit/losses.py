@@ -106,6 +106,8 @@ class Losses(Watch):
         """By optimizer: the parameters that no call has reached, by their positions, as they were when noted."""
         self._zero: dict[int, set[int]] = {}
         """By optimizer: parameters (ids) whose gradient was zero in each step that was looked at."""
+        self._none: dict[int, set[int]] = {}
+        """The same of those that had no gradient in the latest of these steps."""
         self._largest = 0.0
         """The size of the largest loss so far."""
         self._asked: set[Any] = set()
@@ -220,7 +222,7 @@ class Losses(Watch):
             return
         hungry = self._without(optimizer, seen)
         if self.watch is None:
-            if seen.steps in (LATER - 1, LATER):
+            if seen.steps in (LATER - 1, LATER) or ("zero", seen.id) in self._suspects:
                 self._suspect_zero(optimizer, seen)
             if seen.steps == LATER or ("unreached", seen.id) in self._suspects:
                 self._suspect_unreached(optimizer, seen)
@@ -323,16 +325,28 @@ class Losses(Watch):
 
     def _suspect_zero(self, optimizer: Any, seen: Seen) -> None:
         """Note parameters whose gradient is zero, or what rounding may leave beside the largest loss, in two steps that
-        follow one another."""
+        follow one another, or that have none in one of them; later forget where they stand, if they get one."""
         # What is added to every value alike may well cancel out: a bias in the difference of two means.
-        mine = [p for p in parameters_of(optimizer) if p.grad is not None and p.grad.is_cpu and p.dim() > 1]
+        every = [(i, p) for i, p in enumerate(parameters_of(optimizer)) if p.dim() > 1]
+        mine = [p for _, p in every if p.grad is not None and p.grad.is_cpu]
         with self._unseen(), self._audit.torch.no_grad():
             least = CLEAR * EPS * self._largest
             sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
             zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
-        self._zero[seen.id] = zero & self._zero.get(seen.id, zero)
+        none = {id(p) for _, p in every if p.grad is None}
+        sign = self._suspects.get(("zero", seen.id))
+        if sign is not None:
+            still = {i for i, p in every if id(p) in zero | none}
+            sign.facts["positions"] = [i for i in sign.facts["positions"] if i in still]
+            return
+        before = self._zero.get(seen.id)
+        self._zero[seen.id] = (
+            (zero | none) & before | zero & self._none.get(seen.id, set()) if before is not None else zero
+        )
+        self._none[seen.id] = none
         if seen.steps == LATER and self._zero[seen.id]:
             sign = Sign("suspect-zero", optimizer=seen.id, count=OFTEN, weak=True)
+            sign.facts["positions"] = [i for i, p in every if id(p) in self._zero[seen.id]]
             self._suspects["zero", seen.id] = sign
 
     def _suspect_unreached(self, optimizer: Any, seen: Seen) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import are_twins, in_their_place
-from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Open, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
@@ -549,3 +549,50 @@ def _rate(group: Any) -> float:
     rate = group.get("lr", 0.0)
     known = isinstance(rate, int | float) or bool(getattr(rate, "is_cpu", False))
     return float(rate) if known else 0.0
+
+
+# Steps of an optimizer that a GradScaler knows nothing of, although it has scaled the loss.
+
+
+class PastScaler(Early):
+    """``past-scaler``: ``stack`` is a step of ``optimizer`` outside of the scaler's ``step``, by gradients that are
+    still multiplied by the scale (``facts["scaled"]``; ``other`` is the backward call), or by those with which the
+    scaler has just stepped it. ``facts["step"]`` is the scaler's latest step of it, empty where there is none, and
+    ``facts["updated"]`` whether any iteration of a scaler was ended."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._before: dict[int, tuple[int, bool, dict[int, Any]]] = {}
+        """By optimizer: events up to its latest step, whether a scaler made that, and the gradients it left."""
+        self._past: dict[int, int] = {}
+        """How many steps in a row, of those outside of a scaler, were of this kind."""
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        scaler, journal = self._audit.witness.scaler, self._audit.journal
+        if not scaler.used:
+            return
+        every = parameters_of(optimizer)
+        left = {id(p): (id(p.grad), version_of(p.grad)) for p in every if p.grad is not None}
+        since, own, former = self._before.get(seen.id, (0, False, {}))
+        self._before[seen.id] = journal.count, scaler.stepping, left
+        if scaler.stepping or not left or self._past.get(seen.id, 0) < 0:
+            return
+        calls = [e for e in journal.entries(since) if e.kind == "backward" and e.may_reach(set(map(id, every)))]
+        last = calls[-1] if calls else None
+        scaled = last is not None and last.root in scaler.scaled and not scaler.is_divided(every, last.index)
+        again = last is None and own and left == former
+        self._past[seen.id] = self._past.get(seen.id, 0) + 1 if scaled or again else -1
+        self._so_often(self._past[seen.id], seen, lambda: self._told(seen, last, id(optimizer)))
+
+    def _told(self, seen: Seen, last: Entry | None, which: int) -> Sign | None:
+        scaler = self._audit.witness.scaler
+        if last is not None and scaler.scale() == 1.0:
+            return None
+        sign = self._sign("past-scaler", self._audit.journal.latest("step", seen.id), last, optimizer=seen.id)
+        steps = [raw for kind, raw, _, of, _ in scaler.calls if (kind, of) == ("step", which)]
+        updated = any(kind == "update" for kind, *_ in scaler.calls)
+        sign.facts = {"scaled": last is not None, "step": self._facts(next(reversed(steps), None)), "updated": updated}
+        return sign
+
+    def signs(self) -> list[Sign]:
+        return [*self._found, *self._at_end(lambda seen: self._past[seen.id] > 0)]

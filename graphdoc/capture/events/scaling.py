@@ -5,6 +5,7 @@ Also whether every step is left out: at whatever scale, or because a new scaler 
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.quiet import Unseen
+from graphdoc.capture.tensors.facts import grad_fn_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -42,6 +44,15 @@ class ScalerCalls:
         """Called with the optimizer that a scaler is about to step, or to leave out."""
         self.calls: deque[Call] = deque(maxlen=MOST_CALLS)
         self._scales = False
+        self.stepping = False
+        """Whether a scaler's own ``step`` is under way."""
+        self.scaled: deque[int] = deque(maxlen=MOST_CALLS)
+        """The sequence numbers of the latest nodes that multiply a loss by the scale."""
+        self._divided: dict[int, int] = witness.journal.living.forgetting({})
+        """By parameter, the first of each group: events before its gradients were last divided by the scale."""
+        self._read = -1
+        """Events before the program last read the scale: it may divide gradients by that itself."""
+        self._latest: Any = bool
         self.starved: dict[str, Any] | None = None
         """Of a scaler that has left out every step for long, although its scale is 1 or less: ``skipped`` (how many in
         a row), ``scale``, ``from`` (the journal's event at which that was first so), ``stack`` (raw, of its step)."""
@@ -49,9 +60,11 @@ class ScalerCalls:
         """Where each scaler was made that has stepped nothing yet, and how many steps were left out before."""
         self._vain = _Vain()
         kind = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
-        calls = {name: partial(self._called, name) for name in _WATCHED}
-        for name, before in {"__init__": self._making, "scale": self._scaling, **calls}.items():
-            witness.watch(kind, name, f"{name} calls of scalers", before=before)
+        calls: dict[str, Callable[..., None]] = {name: partial(self._called, name) for name in _WATCHED}
+        calls |= {"__init__": self._making, "scale": self._scaling, "get_scale": self._reading}
+        further: dict[str, dict[str, Any]] = {"step": {"after": self._stepped}, "scale": {"gave": self._gave}}
+        for name, before in calls.items():
+            witness.watch(kind, name, f"{name} calls of scalers", before=before, **further.get(name, {}))
 
     @property
     def used(self) -> bool:
@@ -66,7 +79,33 @@ class ScalerCalls:
             self._born[id(scaler)] = stacks.stack_here(3), self._vain.count
 
     def _scaling(self, scaler: Any, *_: Any) -> None:
-        self._scales = self._scales or bool(getattr(scaler, "_enabled", True))
+        if getattr(scaler, "_enabled", True):
+            self._scales, self._latest = True, weakref.ref(scaler)
+
+    def _gave(self, _: Any, result: Any) -> Any:
+        """``scale`` is about to return this."""
+        node = grad_fn_of(result) if isinstance(result, self._witness.torch.Tensor) else None
+        if node is not None and self._scales:
+            self.scaled.append(node._sequence_nr())
+        return result
+
+    def _reading(self, *_: Any) -> None:
+        self._read = self._witness.journal.count
+
+    def _stepped(self, *_: Any) -> None:
+        self.stepping = False
+
+    def is_divided(self, parameters: list[Any], since: int) -> bool:
+        """Whether the gradients of these have been divided by the scale since this event, or may have been."""
+        return self._read > since or any(self._divided.get(id(p), -1) > since for p in parameters)
+
+    def scale(self) -> float:
+        """The scale of the scaler that was used last; 1 where it has ended."""
+        read, scaler = self._read, self._latest()
+        with Unseen(self._witness.torch, self._witness.anomaly, None):
+            scale = float(scaler.get_scale()) if scaler else 1.0
+        self._read = read
+        return scale
 
     def _called(self, kind: str, scaler: Any, optimizer: Any, *_: Any) -> None:
         """``update`` has a new scale in the place of an optimizer."""
@@ -75,6 +114,10 @@ class ScalerCalls:
         journal = self._witness.journal
         which = id(optimizer) if kind != "update" else 0
         self.calls.append((kind, stacks.stack_here(3), journal.count, which, id(scaler)))
+        if kind != "update":
+            first = (group["params"][0] for group in optimizer.param_groups if group["params"])
+            self._divided.update((id(p), journal.count) for p in first)
+            self.stepping = self.stepping or kind == "step"
         if kind == "step":
             if self.before_step is not None:
                 self.before_step(optimizer)
@@ -92,8 +135,7 @@ class ScalerCalls:
         if vain.latest is None or witness.journal.steps != vain.taken:
             self.starved = None
         elif vain.count >= STARVED and vain.latest[4] == id(scaler):
-            with Unseen(witness.torch, witness.anomaly, None):
-                scale = float(scaler.get_scale())
+            scale = self.scale()
             if scale <= 1.0:
                 since = self.starved["from"] if self.starved is not None else witness.journal.count
                 self.starved = {"skipped": vain.count, "scale": scale, "from": since, "stack": vain.latest[1]}

@@ -19,12 +19,15 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from graphdoc.capture.places.code_places import entries_of, is_user_file, shown_file, users_modules
+from graphdoc.capture.tensors.access_paths import elements, own_attributes
 from graphdoc.documents import decode, digest
 from graphdoc.evidence import Evidence
 
 MOST_SOURCE = 1_000_000
 """Bytes of one source file that is embedded; a larger one is only hashed."""
 MOST_FILES = 300
+DEEPEST, MOST_ELEMENTS = 3, 50
+"""How far, and for how many entries of one container, objects are looked for that a running function holds."""
 MOST_HELD = 16_000_000
 """Bytes of all files together that are held while the program runs."""
 
@@ -105,28 +108,51 @@ COMPARED = re.compile(_PATH + rb"\s*(?=[!=]=|(?:not\s+)?in\b)|[!=]=\s*" + _PATH)
 
 
 def numbers_named(pattern: re.Pattern[bytes], frames: list[Any]) -> dict[str, int]:
-    """The whole numbers that the program writes so somewhere, by their names in the running functions."""
+    """The whole numbers that the program writes so somewhere, by their names in the running functions; of an attribute
+    also by its name in a method of what those hold: a trainer's callback compares ``self.start``."""
     names = {n.decode() for text in _held.values() for m in pattern.finditer(text.data) for n in m.groups() if n}
+    held: list[Any] | None = None
     found: dict[str, set[int]] = {}
     for name in names:
-        for frame in frames:
-            value = _looked_up(frame, name)
-            if type(value) is int:
-                found.setdefault(name.replace('"', "'"), set()).add(value)
+        first, *rest = re.findall(r"\w+", name)
+        roots = (frame.f_locals.get(first, frame.f_globals.get(first)) for frame in frames)
+        values = {v for root in roots if type(v := _looked_up(root, rest)) is int}
+        if not values and rest:
+            held = _held_by(frames) if held is None else held
+            owners = (o for o in held if first != "self" or _uses(type(o), rest[0]))
+            values = {v for o in owners if type(v := _looked_up(o, rest)) is int}
+        if values:
+            found.setdefault(name.replace('"', "'"), set()).update(values)
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
 
 
-def _looked_up(frame: Any, path: str) -> Any:
-    """What a path means in a running function; None where a class of the program's own would have to tell."""
-    first, *rest = re.findall(r"\w+", path)
-    value = frame.f_locals.get(first, frame.f_globals.get(first))
-    for part in rest:
+def _looked_up(value: Any, path: list[str]) -> Any:
+    """What a path from this value means; None where a class of the program's own would have to tell."""
+    for part in path:
         try:
             inside = value if type(value) is dict else object.__getattribute__(value, "__dict__")
         except AttributeError:
             return None
         value = inside.get(part)
     return value
+
+
+def _held_by(frames: list[Any]) -> list[Any]:
+    """The objects of the program's classes that variables of these functions hold, also in a list, and what they hold
+    in turn, each once."""
+    found: dict[int, Any] = {}
+    now = [value for frame in frames for value in [*frame.f_locals.values()]]
+    for _ in range(DEEPEST):
+        now = [v for value in now for v in (value, *elements(value, MOST_ELEMENTS)) if own_attributes(v)]
+        found.update((id(v), v) for v in now)
+        now = [v for value in now for v in [*own_attributes(value).values()]]
+    return [*found.values()]
+
+
+def _uses(owner: type, attribute: str) -> bool:
+    """Whether a method of the class, or of one above it, names this attribute."""
+    methods = (f for cls in owner.__mro__ for f in [*vars(cls).values()] if type(f) is types.FunctionType)
+    return any(attribute in f.__code__.co_names for f in methods if is_user_file(f.__code__.co_filename))
 
 
 def _hold(file: Any) -> None:

@@ -13,6 +13,7 @@ from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.places.frames import plain, site_of
+from graphdoc.capture.second_run.cut_recorder import DETACHES
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
@@ -54,6 +55,8 @@ class Answers:
         self._chosen = False
         """Whether a step used the gradients of another backward call than the last of several."""
         self._totals: dict[int, float] = probe.witness.journal.living.forgetting({})
+        self._by_zero: set[int] = probe.witness.journal.living.forgetting(set())
+        """Parameters that are in the graph of a loss, and there behind a factor of zero alone."""
         self._dead: Sign | None = None
         self._told: dict[str, Sign] = {}
         self.complete = False
@@ -142,15 +145,22 @@ class Answers:
         places = [rs for rs in places if rs not in around]
         if not places or not never:
             return
-        wanted = all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
+        by_zero = {i for i in never if id(target.parameters[i]) in self._by_zero}
+        # What goes on beside a number, but to a factor of zero, goes nowhere.
+        wanted = not by_zero and all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
+        # By what is not multiplied by zero at other times they learn, and not by what is detached.
+        wanted |= bool(by_zero) and all(rs[-1].op in DETACHES and not rs[-1].converted for rs in places)
         if wanted or not self._again((target.number, frozenset(rs[0].place for rs in places))):
             return
+        # The first run has looked for zeros in matrices alone.
+        matrices = never - {i for i in by_zero if target.parameters[i].dim() < 2}
         facts = {
-            "measured": _strongest(look, MISSING),
+            "measured": _strongest(look, MISSING if any(a["answer"] == MISSING for a in look["answers"]) else ZEROS),
             # A package may do that on behalf of somebody who wants what it gives as it is.
             "said": all(is_said(r) or not _is_of_the_program(r, self._frames(r.raw)) for *_, r in places),
             "apart": self._apart(target, never) or self._is_on_top(target, never, places),
-            "positions": self._positions(target, never),
+            "positions": self._positions(target, matrices or never),
+            "zeros": bool(by_zero),
         }
         behind = frozenset(id(target.parameters[i]) for i in never)
         sign = Sign("cut-off", optimizer=target.number, facts=facts)
@@ -333,11 +343,21 @@ class Answers:
 
     def never_given(self, target: Target, chosen: set[int]) -> set[int]:
         """Those that have never been given any gradient, as far as steps were looked at, that nothing else writes to,
-        and that are to move: their learning rate is not zero."""
+        and that are to move: their learning rate is not zero. Or none but zeros, by which an optimizer may let them
+        decay."""
         had, groups = self._probe.witness.journal.with_grad, target.optimizer.param_groups
         known = {id(p) for group in groups if group.get("lr") == 0.0 for p in group["params"]}
         known.update(i for i in map(id, target.parameters) if had.get(i))
-        return {i for i in chosen if id(p := target.parameters[i]) not in known and self._rests(p)}
+        found = {i for i in chosen if id(p := target.parameters[i]) not in known and self._rests(p)}
+        return found | {i for i in chosen if id(target.parameters[i]) in self._by_zero}
+
+    def by_zero(self, target: Target, zero: set[int], told: dict[str, Any]) -> set[int]:
+        """Of these, whose gradient is zero, those whose graph leads to products with zero alone. As a loss depends on
+        them, it does so by another way."""
+        ends = told["ends"]
+        found = zero if ends and all(e.get("by_zero") for e in ends) else set[int]()
+        self._by_zero |= {id(target.parameters[i]) for i in found}
+        return found
 
     @staticmethod
     def _positions(target: Target, chosen: set[int]) -> list[int]:

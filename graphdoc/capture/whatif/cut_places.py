@@ -313,6 +313,8 @@ class Dying(ForkWatch):
         self._passed: dict[Any, list[float]] = {}
         self._sums: dict[Any, float] = {}
         """What nodes are given, if nothing of it cancels."""
+        self._by_zero: set[Any] = set()
+        """The products with zeros that have no graph: nothing can come through, whatever the other side is."""
         self._keep: list[Any] = []
         self.deep = False
 
@@ -339,6 +341,8 @@ class Dying(ForkWatch):
             self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
             for n, size in zip(following, self._passed[node], strict=False):
                 self._sums[n] = self._sums.get(n, 0.0) + size
+            if given and not any(self._passed[node]) and _is_by_zero(node):
+                self._by_zero.add(node)
 
         return hook
 
@@ -371,7 +375,7 @@ class Dying(ForkWatch):
                 out.append({**self._place(whole, "cancels"), "inner": self._place(adding[-1], "")["frames"]})
                 out[-1]["equal"] = whole not in adding
             elif given and following and node in self._passed and not any(on):
-                out.append(self._place(node, "ends"))
+                out.append({**self._place(node, "ends"), "by_zero": node in self._by_zero})
         leaves = {id(v): v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None}
         positions = [i for i in sorted(self._chosen) if id(self._target.parameters[i]) in leaves]
         memory = {storage_of(self._target.parameters[i]) for i in self._chosen}
@@ -408,6 +412,17 @@ class Dying(ForkWatch):
             told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self.cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
+
+
+def _is_by_zero(node: Any) -> bool:
+    """Whether this is a product with a constant, a number or a mask, that is zero everywhere."""
+    sides = [n for n, _ in node.next_functions]
+    if type(node).__name__ != "MulBackward0" or sides.count(None) != 1:
+        return False
+    try:
+        return not (node._saved_self if sides[0] is None else node._saved_other).any()
+    except (AttributeError, RuntimeError):
+        return False  # released, or written since
 
 
 def _meeting(nodes: list[Any], above: dict[Any, list[Any]]) -> Any:

@@ -78,8 +78,8 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     if missing or zero:
         answers.ended(target, look, missing, zero, result.ends)
     answers.at_rest(target, result)
-    ends: dict[str, Any] = {"reached": (), "shares": False} if isinstance(result.ends, str) else result.ends
-    missing -= set(ends["reached"])
+    ends: dict[str, Any] = {"reached": (), "shares": False, "ends": ()} if isinstance(result.ends, str) else result.ends
+    missing = (missing - set(ends["reached"])) | answers.by_zero(target, zero, ends)
     if missing and ends["shares"]:
         answers.cut(target, look, missing, [], "the loss is computed from another leaf with their memory")
     elif missing:

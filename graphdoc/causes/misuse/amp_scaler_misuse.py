@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.messages.ways_out import rows
-from graphdoc.program import scaler_calls
+from graphdoc.program import bindings, scaler_calls
+from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign, likely
+from graphdoc.program.proof import Proof, first_sign, likely, signs
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
-from graphdoc.story.wording import folded
+from graphdoc.source.paths import covers
+from graphdoc.story.wording import folded, optimizer_of
 
 _TWICE = "The gradients of one optimizer are unscaled twice for one step"
 _LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
@@ -33,6 +36,8 @@ One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backwar
 - `step` for an optimizer none of whose parameters has a gradient: `zero_grad()` was called too early, the backward
   ran on the unscaled loss of other parameters, or the optimizer holds stale or frozen parameters;
 - `step` or `update` before any `scale`;
+- `optimizer.step()` called directly behind `scaler.step(optimizer)`, or in its place: nothing fails, and the step uses
+  the same gradients once more, or gradients that are still multiplied by the scale;
 - a new scaler for every epoch: each begins at 65536, loses its steps on the way down, and is thrown away before one is
   taken. Nothing fails and nothing trains;
 - the *parameters* are half precision (`model.half()`), so the gradients are, too.""",
@@ -99,7 +104,7 @@ def recognise(program: Program) -> Finding | None:
     complaint = program.message(*_TELLS)
     renewed = first_sign(program.signs, "renewed-scaler")
     if complaint is None:
-        return _renewed(program, renewed) if renewed is not None else None
+        return _renewed(program, renewed) if renewed is not None else _past(program)
     again = _AGAIN.get(complaint.id, ())
     found = scaler_calls.refused(program.evidence.events, program.evidence.extras, *again) if again else None
     return _again(program.sources, found) if found is not None else _told(program, complaint.id)
@@ -120,6 +125,58 @@ def _renewed(program: Program, sign: Sign) -> Finding:
     )
     because = f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}"
     return Finding(*likely(0.95), title, text, spans, remedies=remedies, because=because)
+
+
+def _past(program: Program) -> Finding | None:
+    """Steps that the scaler knows nothing of, by gradients of the loss that it has scaled."""
+    found, sources = signs(program.signs, "past-scaler"), program.sources
+    if not found:
+        return None
+    steps = [[f for f in (Frame(**told) for told in sign.facts["step"]) if f.user] for sign in found]
+    names = " and ".join(optimizer_of(program.optimizers, sign) for sign in found)
+    names = names if len(names) <= 45 else f"{len(found)} optimizers"
+    scaled, also = any(s.facts["scaled"] for s in found), all(steps)
+    verb = "step" if found[1:] else "steps"
+    title = f"{names} also {verb} outside of the GradScaler" if also else f"{names} {verb} past the GradScaler"
+    text = "`scaler.step(optimizer)` divides the gradients by the scale, looks for infinities and calls "
+    text += "`optimizer.step()` itself."
+    still = "uses gradients that are still multiplied by the scale"
+    spans = (
+        *(t for s in found for t in span_of("cause", s.stack, still if s.facts["scaled"] else "steps once more")),
+        *(t for s in found if s.facts["scaled"] for t in span_of("related", s.other, "the gradients of a scaled loss")),
+        *(t for step in steps for t in span_of("related", step, "has made the step already")),
+    )
+    because = f"{found[0].count} steps of {optimizer_of(program.optimizers, found[0])} in a row, of those outside of "
+    because += "`scaler.step`, used " + (
+        "gradients that nothing had divided by the scale" if found[0].facts["scaled"] else "what the scaler had used"
+    )
+    remedies = _without(sources, found, steps) if also else _by_scaler(sources, found)
+    text += " A direct call uses them as they are." if scaled else " A direct call steps by them once more."
+    return Finding(*likely(0.96), title, text, spans, remedies=tuple(remedies), because=because)
+
+
+def _without(sources: SourceTexts, found: list[Sign], steps: list[list[Frame]]) -> list[Remedy]:
+    """Delete these steps; not where the scaler's step stands under a condition, and they are for the other case too."""
+    ends = zip((innermost_user(s.stack) for s in found), (step[-1] for step in steps), strict=True)
+    pairs = [(at, own) for at, own in ends if at is not None]
+    title, note = "leave the steps to `scaler.step`", "each iteration then makes one step of each"
+    for at, own in pairs:
+        source, statement = source_at(sources, own), bindings.statement_at(sources, own)
+        around = source.node_ancestors(statement) if statement is not None and own.file == at.file else iter(())
+        if any(isinstance(n, ast.If) and not covers(n, at.line) for n in around):
+            return [Remedy("leave_to_scaler", title, "display", "call `step()` itself only where no scaler steps")]
+    return together([edit_at("delete_statement", at) for at, _ in pairs], title, "unsafe", note)
+
+
+def _by_scaler(sources: SourceTexts, found: list[Sign]) -> list[Remedy]:
+    """``scaler.step(optimizer)`` for ``optimizer.step()``, where the line that scales names the scaler."""
+    title, note = "step by `scaler.step(optimizer)`", "call `scaler.update()` at the end of each iteration as well"
+    scaler = code_at(sources, innermost_user(found[0].other)).partition(".scale(")[0]
+    if len(found) == 1 and found[0].facts["updated"] and scaler.replace(".", "").isidentifier():
+        note = "infinite gradients then leave a step out"
+        pairs = [["{it}.step()", f"{scaler}.step({{it}})"]]
+        return list(remedy_at(innermost_user(found[0].stack), "rewrite", title, "unsafe", note, pairs=pairs))
+    return [Remedy("step_by_scaler", title, "display", note)]
 
 
 def _told(program: Program, complaint: str) -> Finding:

@@ -52,6 +52,11 @@ _OTHER_LOSS = (
 )
 
 
+# No run tells whether the loss that another optimizer is cleared for, and steps by, is to train this one too.
+_NOTE = "another optimizer is cleared for that loss and steps by it; if it is to train both, clear both before it"
+_ONE_STEP_LESS = (Remedy("one_step_less", "leave out the second step", "display", _NOTE),)
+
+
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     told = first_told(program, ("never-cleared", _told), ("left-over", _left_over), ("used-twice", _used_twice))
@@ -103,11 +108,14 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
-def _used_twice(program: Program, sign: Sign) -> Finding:
+def _used_twice(program: Program, sign: Sign) -> Finding | None:
     """The optimizer steps several times, by two losses or in a loop, and is cleared before the first step alone."""
+    if any(s.optimizer == sign.optimizer for s in signs(program.signs, "past-scaler")):
+        return None  # the second step is the fault, whatever it uses
     name, one = optimizer_of(program.optimizers, sign), sign.facts.get("one")
     step = [Frame(**f) for f in sign.facts["step"]]
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
+    others = sign.facts.get("others") and not one
     return Finding(
         *likely(0.95),  # what each step uses is seen; that the second is not to use all of it is not
         f"{name} steps again by gradients that it has used" if one else f"{name} uses the gradients of one loss twice",
@@ -119,7 +127,7 @@ def _used_twice(program: Program, sign: Sign) -> Finding:
             *span_of("related", [] if one else sign.other, "computes what that step uses"),
             *span_of("related", step, f"{name} uses the sum"),
         ),
-        remedies=tuple(_remedies(program, sign, step, early=not one)),
+        remedies=_ONE_STEP_LESS if others else tuple(_remedies(program, sign, step, early=not one)),
         because=f"before {sign.count} steps, between others that begin anew, backward found the gradients of "
         "the step before unchanged",
     )
