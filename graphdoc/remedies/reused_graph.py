@@ -174,7 +174,20 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     ways = _with_emptied(program, reuse, next(ways for holds, ways in _WAYS if holds(reuse))(program, reuse))
     if reuse.adds_up:
         ways = [left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
-    return sensible(program.sources, _with_cleared(program, reuse, ways))
+    ways = _with_cleared(program, reuse, ways)
+    found = sensible(program.sources, ways)
+    by_hand = reuse.two_losses_of_one_pass and reuse.stepped and not reuse.only_heads_stepped
+    return found or ((_ONE_PASS_EACH,) if by_hand and not reuse.inner else ())
+
+
+_ONE_PASS_EACH = Remedy(
+    "compute_again",
+    "run what both losses share in two passes, one for each loss",
+    "display",
+    "Each call of `backward()` then has a graph of its own, also where one batch holds the data of both losses: split "
+    "it before the pass, not the result after it.",
+)
+"""Where an optimizer steps between the two calls, and no edit makes the second pass."""
 
 
 def _with_cleared(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:

@@ -297,7 +297,9 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
         ),
         *span_of("related", sign.stack, f"gives gradients to {whose}"),
     )
-    return Finding(*weight, title, text, spans, because=unused_gradients(sign, whose))
+    first = f"make them in `__init__`, or run one forward before `{name}` is made"
+    remedies = (Remedy("argument", first, "display", f"`{name}` then holds all that is to learn."),)
+    return Finding(*weight, title, text, spans, remedies=remedies, because=unused_gradients(sign, whose))
 
 
 def _is_of_other_parts(program: Program, sign: Sign, making: Made) -> bool:
