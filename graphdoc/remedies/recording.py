@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Optimizer, Raised, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
+from graphdoc.finding import LIST, Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
+from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
@@ -22,7 +23,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, last_word
+from graphdoc.source.paths import is_attribute, last_word, only
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import named, recording_was_on, without_graph
@@ -575,3 +576,26 @@ def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
                 if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
                     return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))
     return None
+
+
+# A generator of parameters that a first loop uses up, so that a second one has nothing to run over.
+
+
+def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
+    """Make a list of each such generator."""
+    scopes: list[tuple[str, ast.AST]] = [(f, bindings.tree(sources, f)) for f in sources]
+    scopes += bindings.everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [bindings.frame_of(sources, f, value) for f, scope in scopes for value in _generators(scope)]
+    why, note = "the first loop uses the generator up", "The second loop then runs over the parameters too."
+    titles = ((f, f"make a list of the parameters at {where(f)}: {why}") for f in found)
+    return tuple(r for f, title in titles for r in remedy_at(f, "rewrite", title, "unsafe", note, pairs=LIST))
+
+
+def _generators(scope: ast.AST) -> list[ast.expr]:
+    """The calls whose result has a name that two loops of this scope run over, bound once."""
+    inside = list(own_nodes(scope))
+    loops = [n.iter.id for n in inside if isinstance(n, ast.For) and isinstance(n.iter, ast.Name)]
+    bound = [(only(n.targets), n.value) for n in inside if isinstance(n, ast.Assign)]
+    names = [t.id for t, _ in bound if isinstance(t, ast.Name)]
+    twice = [(t.id, v) for t, v in bound if isinstance(t, ast.Name) and names.count(t.id) == 1 < loops.count(t.id)]
+    return [v for _, v in twice if last_word(getattr(v, "func", v)) in ITERATORS and isinstance(v, ast.Call)]

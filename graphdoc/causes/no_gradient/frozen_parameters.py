@@ -15,7 +15,7 @@ from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
-from graphdoc.remedies.recording import unfreeze
+from graphdoc.remedies.recording import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import covers, is_attribute, is_constant, path_of
 from graphdoc.story import missing_graph
@@ -131,7 +131,7 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to"
         if sign.parameters
         else f"after {sign.count} steps all groups of {name} are empty, and no other optimizer steps",
-        remedies=unfreeze(program, statements),
+        remedies=(*used_up(program.sources), *unfreeze(program, statements)),
     )
 
 
@@ -173,7 +173,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         told_forward,
         (*marks, *others, *told),
         (*missing_graph.facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
-        () if chosen else unfreeze(program, statements, seen),
+        (*used_up(program.sources), *(() if chosen else unfreeze(program, statements, seen))),
     )
 
 
