@@ -23,7 +23,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, last_word, only
+from graphdoc.source.paths import is_attribute, is_constant, last_word, only
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import named, recording_was_on, without_graph
@@ -159,7 +159,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
 def connecting(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
     """Let the output depend on the input: on an argument that is not used, or on values that were written."""
     if not cut:
-        return _use_it(program, idle)
+        return _pass_it_on(program.sources, idle) or _use_it(program, idle)
     note = "`torch.func.functional_call(module, values, inputs)` runs a module with values that have a graph."
     return (Remedy("use_values", "Compute the output from the new values themselves", "display", note),)
 
@@ -169,6 +169,22 @@ def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
     title = "Ask for zeros where the output does not depend on an input"
     note = f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell."
     return remedy_at(frame, "set_keyword", title, "unsafe", note, name="materialize_grads", value="True")
+
+
+def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
+    """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
+    if idle is None:
+        return ()
+    function, argument, place = idle
+    for call in bindings.every_node(sources, place.file):
+        if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
+            continue
+        if any(k.arg == argument and is_constant(k.value, None) for k in call.keywords):
+            title = f"Pass `{argument}` on instead of None"
+            note = "What is passed to the function enters its result, and gradients reach it."
+            at = bindings.frame_of(sources, place.file, call, function)
+            return remedy_at(at, "set_keyword", title, "unsafe", note, name=argument, value=argument)
+    return ()
 
 
 def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
