@@ -176,7 +176,9 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> Kept | None:
             others = [*_read_otherwise(sources, source, node, target)]
             if not (whole or others):
                 return Kept(frame, name, read) if not _decides(scope or source.tree, later) else None
-            waits = any(_waits(source, node, n) for n in whole) or any(isinstance(n, _COMBINING) for n in others)
+            waits = any(_waits(source, node, n) for n in whole) or any(
+                isinstance(n, _COMBINING | ast.Subscript) for n in others
+            )
             up = whole[0] if len(whole) == 1 and not others else None
         found = [up, *source.node_ancestors(up)][:3] if up is not None else []
         end = next((n for n in found if isinstance(n, ast.Return)), None)
@@ -187,7 +189,8 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> Kept | None:
     return None
 
 
-_COMBINING = ast.BinOp | ast.AugAssign | ast.IfExp | ast.Subscript
+_COMBINING = ast.BinOp | ast.AugAssign | ast.IfExp
+_TAKING = _COMBINING | ast.Subscript
 
 
 def _read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> Iterator[ast.AST]:
@@ -208,15 +211,17 @@ def _waits(source: Source, node: ast.stmt, read: ast.expr) -> bool:
     """Whether what reads a result like this would have made another one of it: it has not run."""
     above = source.parents[read]
     chosen = (n for n in source.node_ancestors(above) if isinstance(n, ast.If | ast.match_case))
-    bound = isinstance(above, ast.Assign) and any(not is_within(node, n) for n in chosen)
-    return bound or (isinstance(above, _COMBINING) and not isinstance(above, ast.Subscript))
+    return isinstance(above, _COMBINING) or (
+        isinstance(above, ast.Assign) and any(not is_within(node, n) for n in chosen)
+    )
 
 
 def _is_above(source: Source, node: ast.stmt, read: ast.expr) -> bool:
     """Whether a name is read in another function than that which binds it, and is that one's there too."""
     around = source.node_function(read)
-    other = around is not None and around is not source.node_function(node) and isinstance(read, ast.Name)
-    return other and around is not None and text_of(read) not in bound_names(around)
+    if around is None or around is source.node_function(node) or not isinstance(read, ast.Name):
+        return False
+    return read.id not in bound_names(around)
 
 
 def _decides(scope: ast.AST, numbers: list[ast.expr]) -> bool:

@@ -366,14 +366,14 @@ def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, 
         unpacked = {n.value for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
         functions = {n.func for n in each(root, ast.Call)}
         for n in each(root, ast.Call, ast.Attribute):
-            at = frame_of(sources, file, n)
-            if is_attribute(n, "step") and n not in functions:
-                yield at, n.value, True
+            found: list[tuple[ast.expr, bool]] = []
             if is_method_call(n, "step") and n not in unpacked:
-                yield from ((at, one, False) for one in (n.func.value, *(n.args if given else ())))
-            by_name = n.func if isinstance(n, ast.Call) and isinstance(n.func, ast.Call) and spoken else None
-            if by_name is not None and is_name(by_name.func, "getattr"):
-                yield at, by_name.args[0], False
+                found = [(one, False) for one in (n.func.value, *(n.args if given else ()))]
+            elif is_attribute(n, "step") and n not in functions:
+                found = [(n.value, True)]
+            elif spoken and isinstance(n, ast.Call) and called(n.func) == "getattr":
+                found = [(one, False) for one in given_to(n.func)[:1]] if isinstance(n.func, ast.Call) else []
+            yield from ((frame_of(sources, file, n), one, taken) for one, taken in found)
 
 
 def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:

@@ -485,8 +485,7 @@ class Rounded(Open):
                     looked.written |= looked.before.written()
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        short = {id(p) for p in parameters_of(optimizer) if p.dtype in self._short and p.requires_grad}
-        if seen.id not in self._looked and not (steps_alone(optimizer) and short):
+        if seen.id not in self._looked and not (steps_alone(optimizer) and self._short_of(optimizer)):
             self.over.add(seen.id)
             return
         looked = self._looked.setdefault(seen.id, _Looked())
@@ -519,12 +518,15 @@ class Rounded(Open):
         whole = looked.unmoved
         long = whole is None or seen.steps > LONG
         if looked.sign is None and long and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            told = whole or short - looked.written
+            told = whole or self._short_of(optimizer) - looked.written
             groups = [(g, [p for p in g["params"] if id(p) in told]) for g in optimizer.param_groups]
             looked.rate = max((_rate(g) for g, some in groups if some), default=rate)
             looked.sign = self._sign_of_step("rounded-away", seen, [p for _, some in groups for p in some])
             if looked.sign is not None:
                 self._audit.tell_early()
+
+    def _short_of(self, optimizer: Any) -> set[int]:
+        return {id(p) for p in parameters_of(optimizer) if p.dtype in self._short and p.requires_grad}
 
     def _forget(self, seen: Seen) -> None:
         self.over.add(seen.id)
