@@ -41,12 +41,9 @@ MOST_WEIGHTS = 8
 MOST_INSIDE = 2000
 """Nodes between a product and what its factor was computed from."""
 
-_ALONE = {"ExpandBackward0", "PermuteBackward0", "TransposeBackward0", "TBackward0", "SliceBackward0", "CopySlices"}
-_ALONE |= {"SelectBackward0", "UnbindBackward0", "IndexBackward0", "CloneBackward0", "AliasBackward0", "FlipBackward0"}
-_ALONE |= {"SqueezeBackward0", "SqueezeBackward1", "SqueezeBackward2", "UnsqueezeBackward0", "ViewBackward0"}
-_ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "NegBackward0", "CatBackward0"}
-_ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
-_ALONE |= {"SplitBackward0", "IndexSelectBackward0", "RsubBackward1"}
+_ALONE = walk.VIEWS | {"CopySlices", "UnbindBackward0", "IndexBackward0", "CloneBackward0", "FlipBackward0"}
+_ALONE |= {"SqueezeBackward2", "ToCopyBackward0", "NegBackward0", "CatBackward0", "StackBackward0", "RsubBackward1"}
+_ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "SplitBackward0", "IndexSelectBackward0"}
 _DIFFERENCES = {"SubBackward0", "RsubBackward0"}
 LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}

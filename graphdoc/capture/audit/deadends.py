@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import constants, factor_of, terms_of, top_of
+from graphdoc.capture.graph.summands import (
+    LINEAR,
+    PRODUCTS,
+    constants,
+    element_terms,
+    factor_of,
+    is_linear,
+    kind_of,
+    terms_of,
+    top_of,
+)
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
@@ -42,12 +52,6 @@ _REDUCING = (
     *("Amax", "Amin", "Max", "Min", "Mean", "Sum", "Std", "Var", "Norm", "LinalgVectorNorm", "Median", "Aminmax"),
     *("StdMean", "VarMean"),
 )
-_LINEAR = (
-    *("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "Clone", "ToCopy", "T", "Transpose", "View", "UnsafeView"),
-    *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
-)
-_PICKING = ("Index", "MaskedSelect", "MaskedFill", "Where", "Gather", "Cat", "Stack")
-_PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 _CURVED = ("Softplus", "Log1p", "Expm1", "Xlogy")
 MOST_CLIMBED = 200
 """Nodes above one parameter that are looked at."""
@@ -59,7 +63,7 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, ove
     elements = order.leaves[leaf].numel()
 
     def of_leaf(number: int) -> str:
-        kind, whole = _kind(order.nodes[number]), _elements(order.nodes[number]) == elements
+        kind, whole = kind_of(order.nodes[number]), _elements(order.nodes[number]) == elements
         if number in zero:
             return "stop"
         return "scale" if kind in _REDUCING and number not in over else "on" if kind in _ELEMENTWISE and whole else ""
@@ -69,7 +73,7 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, ove
         if number in zero:
             return "stop"
         met = number in over and _elements(order.nodes[number]) == elements
-        return "" if _kind(order.nodes[number]) not in _ELEMENTWISE else "met" if met else "on"
+        return "" if kind_of(order.nodes[number]) not in _ELEMENTWISE else "met" if met else "on"
 
     kinds = _climbed(above, leaf, of_leaf)
     stops, scales = ([n for n, kind in kinds.items() if kind == wanted] for wanted in ("stop", "scale"))
@@ -92,10 +96,6 @@ def _climbed(above: walk.Above, start: int, kind_of: Callable[[int], str]) -> di
             return {}
         todo += further
     return kinds
-
-
-def _kind(node: Any) -> str:
-    return type(node).__name__.partition("Backward")[0]
 
 
 def _elements(node: Any) -> int:
@@ -194,7 +194,7 @@ class DeadEnds(Sparse):
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
         held, terms = audit.journal.held(), terms_of(roots)
-        parts = _element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
+        parts = element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
         several = [t for some in (terms, parts) if len(some) > 1 for t in some[:MOST_TERMS]]
         for term in dict.fromkeys(several):
             order = walk.walk([term], MOST_NODES)
@@ -376,28 +376,10 @@ def _alive(order: Graph, dead: Mapping[int, Any]) -> set[int]:
     return set(walk.reached([0], ways))
 
 
-def _is_linear(node: Any) -> bool:
-    """Whether a change of an operand by a constant changes no gradient below."""
-    ways = [n is not None for n, _ in node.next_functions]
-    return _kind(node) in _LINEAR or (sum(ways) == 1 and (_kind(node) == "Mul" or (_kind(node) == "Div" and ways[0])))
-
-
-def _element_terms(roots: list[Any], whole: Collection[Any]) -> list[Any]:
-    """What a loss is a weighted sum of element by element, as a mean under a mask is; ``whole``: not taken apart."""
-
-    def below(node: Any) -> list[Any]:
-        taken, kind = walk.inputs_of(node), _kind(node)
-        added = _is_linear(node) or kind in _PICKING or (kind in _PRODUCTS and len(taken) == 1)
-        return taken if added and node not in whole else []
-
-    top = dict.fromkeys(walk.reached([n for n in roots if n is not None], below))
-    return [node for node in top if not below(node)]
-
-
 def _outer(order: Graph) -> list[Any]:
     """The nodes at the top of a term that scale all of it, or sum all of it up."""
     node, found = order.nodes[0], list[Any]()
-    while len(walk.inputs_of(node)) == 1 and _is_linear(node):
+    while len(walk.inputs_of(node)) == 1 and is_linear(node):
         found.append(node)
         (node,) = walk.inputs_of(node)
     return found
@@ -408,16 +390,16 @@ def _may_hold_more(order: Graph, given: Collection[Any]) -> bool:
     single numbers that it is scaled by. What is only added to it has no part in its gradients."""
     above = walk.Above(order)
     for number, node in enumerate(order.nodes):
-        kind = _kind(node)
+        kind = kind_of(node)
         if node in given:
             continue
         numbers = any(n in given and _elements(n) < 2 for n in walk.inputs_of(node))
-        if numbers or kind not in _ELEMENTWISE + _REDUCING + _LINEAR + _CURVED:
+        if numbers or kind not in _ELEMENTWISE + _REDUCING + LINEAR + _CURVED:
             return True
         if None in (n for n, _ in node.next_functions):
             ups = walk.reached([number], above.__getitem__)
             scaled = kind in ("Mul", "Div") and factor_of(node) is not None
-            if not scaled and not (kind in ("Add", "Sub", "Rsub") and all(_is_linear(order.nodes[n]) for n in ups)):
+            if not scaled and not (kind in ("Add", "Sub", "Rsub") and all(is_linear(order.nodes[n]) for n in ups)):
                 return True
     return False
 
@@ -498,7 +480,9 @@ def _is_looked_up(node: Any) -> bool:
     """Whether a value was taken from a table, by indices or a product with ones and zeros."""
     at = next((n for n in walk.reached([node], walk.inputs_of) if type(n).__name__ not in walk.VIEWS), node)
     held = [hasattr(n, "variable") for n in walk.inputs_of(at)]
-    return _kind(at) in ("Embedding", "Index", "IndexSelect", "Gather") or (_kind(at) in _PRODUCTS and held == [True])
+    return kind_of(at) in ("Embedding", "Index", "IndexSelect", "Gather") or (
+        kind_of(at) in PRODUCTS and held == [True]
+    )
 
 
 def _of_itself(node: Any) -> Any:
@@ -587,7 +571,7 @@ def _by_own_size(node: Any, value: Key, at: Key) -> Single | None:
         ways = [w for w in at[0].next_functions if w[0] is not None] if at[0] is not None else []
         if len(ways) != 1:
             return None
-        kind, at, over = _kind(at[0]), ways[0], at[0]
+        kind, at, over = kind_of(at[0]), ways[0], at[0]
         if kind in _OWN_SIZES and found is None:
             shape, dims = at[0]._input_metadata[at[1]].shape, over._saved_dim
             singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]

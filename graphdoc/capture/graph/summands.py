@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import Record, records_behind
-from graphdoc.capture.graph.walk import DEEP, nodes_behind, output_shape, reached
+from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, output_shape, reached
 from graphdoc.capture.second_run.cuts import is_draw
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
-_PLAIN = {
-    *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
-    *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
-    *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
-    *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
-}
 SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
 SCALING = {"MulBackward0", "DivBackward0"}
+LINEAR = (
+    *("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "Clone", "ToCopy", "T", "Transpose", "View", "UnsafeView"),
+    *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
+)
+_PICKING = ("Index", "MaskedSelect", "MaskedFill", "Where", "Gather", "Cat", "Stack")
+PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 
 
 def sums_without_graph(roots: list[Any]) -> list[Any]:
@@ -56,11 +56,34 @@ def summands(node: Any, rows: bool = False) -> list[Any]:
     """What a node that adds or scales single numbers takes; none for another node."""
     name = type(node).__name__
     following = [n for n, _ in node.next_functions if n is not None]
-    if name in _PLAIN or (name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
+    scaled = name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)
+    if scaled or kind_of(node) in (*LINEAR, "Stack", "Cat", "Unbind"):
         return [n for n in following if is_number(n) or (rows and _is_row(n)) or _is_filled(n)]
     if _is_filled(node):
         return [n for n in following if is_number(n) or _is_filled(n)]
     return []
+
+
+def is_linear(node: Any) -> bool:
+    """Whether a change of an operand by a constant changes no gradient below."""
+    kind, ways = kind_of(node), [n is not None for n, _ in node.next_functions]
+    return kind in LINEAR or (sum(ways) == 1 and (kind == "Mul" or (kind == "Div" and ways[0])))
+
+
+def element_terms(roots: list[Any], whole: Collection[Any] = ()) -> list[Any]:
+    """What a loss is a weighted sum of element by element, as a mean under a mask is; ``whole``: not taken apart."""
+
+    def below(node: Any) -> list[Any]:
+        taken, kind = inputs_of(node), kind_of(node)
+        added = is_linear(node) or kind in _PICKING or (kind in PRODUCTS and len(taken) == 1)
+        return taken if added and node not in whole else []
+
+    top = dict.fromkeys(reached([n for n in roots if n is not None], below))
+    return [node for node in top if not below(node)]
+
+
+def kind_of(node: Any) -> str:
+    return type(node).__name__.partition("Backward")[0]
 
 
 def factor_of(node: Any) -> float | None:

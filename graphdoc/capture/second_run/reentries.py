@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from graphdoc.capture.events.cut_records import DRAWS, Record, records_behind
-from graphdoc.capture.graph.summands import is_number, parts_of
+from graphdoc.capture.graph.summands import Part, element_terms, is_number
 from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, reached
 from graphdoc.capture.places.frames import made_at
 from graphdoc.capture.second_run.cut_recorder import REMADE
@@ -28,7 +28,7 @@ _PICKING = ("Select", "Slice", "Index", "Gather", "Unbind", "Split")
 _BY_ELEMENT = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Exp", "Sqrt", "Clamp", "Softplus", "Tanh", "Abs", "Pow")
 NEAR, MOST_NEAR = 4, 60
 """Operations in front of a conversion that are looked at."""
-MOST_LEFT, MOST_ENTERED, MOST_FOLLOWED, MOST_BEHIND = 2_000, 1_000, 200, 500
+MOST_LEFT, MOST_ENTERED, MOST_FOLLOWED, MOST_BEHIND, MOST_TERMS = 2_000, 1_000, 200, 500, 64
 
 Entered = list[tuple[int, Record]]
 Marks = Mapping[int, frozenset[Any]]
@@ -116,7 +116,7 @@ class Reentries:
         for node, following in graph.items():
             for m, _ in following:
                 above.setdefault(m, []).append(node)
-        parts = parts_of(roots)
+        parts = [Part(t) for t in element_terms(roots)[:MOST_TERMS]]
         found: dict[int, tuple[Left, frozenset[int]]] = {}
         fed: dict[Any, dict[int, Left]] = {}
         """By place: those that go into what they come from."""
