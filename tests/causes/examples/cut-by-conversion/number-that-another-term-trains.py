@@ -1,6 +1,9 @@
+import warnings
+
 import torch
 from torch import nn
 
+warnings.simplefilter("ignore")  # PyTorch says that a number is taken, as is meant
 torch.manual_seed(0)
 ear, pitch, voice = nn.Linear(5, 12), nn.Linear(12, 1), nn.Linear(13, 4)
 optimizer = torch.optim.Adam([*ear.parameters(), *pitch.parameters(), *voice.parameters()], lr=0.01)

@@ -1,6 +1,9 @@
+import warnings
+
 import torch
 from torch import nn
 
+warnings.simplefilter("ignore")  # PyTorch says that a number is taken, as is meant
 torch.manual_seed(0)
 body, mean, worth = nn.Linear(3, 8), nn.Linear(8, 1), nn.Linear(8, 1)
 log_std = nn.Parameter(torch.zeros(()))

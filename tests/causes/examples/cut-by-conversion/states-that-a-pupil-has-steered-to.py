@@ -1,6 +1,9 @@
+import warnings
+
 import torch
 from torch import nn
 
+warnings.simplefilter("ignore")  # PyTorch says that a number is taken, as is meant
 torch.manual_seed(0)
 
 
