@@ -184,8 +184,8 @@ _ONE_PASS_EACH = Remedy(
     "compute_again",
     "run what both losses share in two passes, one for each loss",
     "display",
-    "Each call of `backward()` then has a graph of its own, also where one batch holds the data of both losses: split "
-    "it before the pass, not the result after it.",
+    "Each call of `backward()` then has a graph of its own. Where one batch holds the data of both losses, split it "
+    "before the pass, and not the result after it.",
 )
 """Where an optimizer steps between the two calls, and no edit makes the second pass."""
 
