@@ -47,6 +47,8 @@ runpy.run_path("train.py", run_name="__main__")
 EACH = 5
 """Of so many examples one is run: the others differ from it in what no earlier training touches."""
 LOST = {
+    "nondifferentiable-op-estimator-computed-and-never-used": "the terms are looked at from the first backward call on",
+    "parameters-never-reached-weights-of-two-losses": "not told since the audit looks at fewer steps behind a training",
     "parameters-never-reached-loss-inside-a-trainer": "a note only: all calls are asked who steps that",
     "frozen-parameters-trainer-freezes-what-it-is-given": "weak: what is frozen after a training may be meant so",
     "result-left-out-regulariser-in-a-sum-that-is-logged": "told only where the signs of both runs are joined",
