@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import gc
-import hashlib
 import io
 import json
 import os
@@ -191,6 +190,8 @@ def decode(data: bytes) -> str:
 
 def digest(data: bytes) -> str:
     """How the evidence names the content of a file: its SHA-256."""
+    import hashlib  # loads OpenSSL, which what only reads has no need of
+
     return hashlib.sha256(data).hexdigest()
 
 
