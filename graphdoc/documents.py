@@ -1,4 +1,4 @@
-"""Reading a file that may be anybody's, a JSON object from it, and typed objects from that: all of it within bounds.
+"""Reading a file that may be anybody's, as source or as a JSON object, and typed objects from that: within bounds.
 
 Standard library only: ``graphdoc.evidence`` needs it, which the user's process loads.
 """

@@ -1,4 +1,4 @@
-"""Writing files whole: a reader sees the old content or the new, never a part."""
+"""Writing files whole: a reader sees the old content or the new. And the folder that stands in for a full one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A piece of a program that runs already, observed by itself: a test, a cell, a block of code.
+"""A piece of a program that runs already, observed and told of by itself: a test, a cell, a block of code.
 
 Nothing is kept from one piece to the next: each has its own journal, and what was made before it is unknown to it.
 """

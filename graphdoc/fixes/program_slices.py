@@ -1,4 +1,4 @@
-"""Statements of a block: those that a value goes through up to its backward call, and those that another may pass."""
+"""Statements of a block: those a value goes through up to its backward, those another may pass, how they run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about the messages that have no cause of their own: a table, ``ways_out.txt``, beside the patterns."""
+"""What to do about messages that have no cause of their own, ``ways_out.txt``; and how such tables are read."""
 
 from __future__ import annotations
 

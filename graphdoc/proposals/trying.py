@@ -1,4 +1,4 @@
-"""Has the candidates tried, best first, as long as the user lets it, and notes on each what came of it."""
+"""Has the candidates tried, best first, and notes what came of each; joins one with the fix of a next failure."""
 
 from __future__ import annotations
 

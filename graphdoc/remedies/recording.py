@@ -1,4 +1,4 @@
-"""What lets a computation be recorded: the switch, the block or the call around it, the connection that is missing."""
+"""What lets a computation be recorded: the switch around it, what connects it, the flag of what is to learn."""
 
 from __future__ import annotations
 
