@@ -33,7 +33,8 @@ _ARRAYS = ("tolist", "numpy")
 _TERM_ENDS = ("detach", "no_grad", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
-_FILLED = ("full", "full_like", "new_full")
+FULL = ("full", "full_like", "new_full")
+"""Functions that fill a tensor with one number, of which they take no graph."""
 
 
 def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -210,7 +211,7 @@ def _loses(node: ast.AST) -> bool:
 
 def _rebuilds(node: ast.AST) -> bool:
     """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``."""
-    given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *_FILLED) else []
+    given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *FULL) else []
     return any(map(plain_names, given))
 
 
