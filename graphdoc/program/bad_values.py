@@ -224,6 +224,11 @@ class Trouble:
         return value if isinstance(value, int) else 0
 
     @property
+    def is_first(self) -> bool:
+        """Whether no backward call before has reached the parameters of this one."""
+        return self.iteration == 1 or len(self.history) == 1
+
+    @property
     def call(self) -> list[Frame]:
         """The backward call or step at which it was met."""
         return frames(self.look.get("call"))
@@ -415,7 +420,7 @@ def _of_size(trouble: Trouble, born: Birth) -> str:
     if born.group == "exp":
         return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
     # Of no loss or gradient: gradients would have to be seen growing. Of the first loss: none has been used yet.
-    calm = not _grew(trouble) if trouble.what == "value" else trouble.what == "loss" and trouble.iteration == 1
+    calm = not _grew(trouble) if trouble.what == "value" else trouble.what == "loss" and trouble.is_first
     return "exploding-gradients" if not calm and _exploded(born) and not _flat(trouble) else ""
 
 

@@ -58,16 +58,16 @@ CUT = """
 """
 LARGE = """
     lines = ["import torch", "def net(x, w):"]
-    lines += [f"    x = x * w + {i}" for i in range(400)]
+    lines += [f"    x = x * w + {i}" for i in range(150)]
     code = "\\n".join([*lines, "    return x"])
     open("net.py", "w").write(code)
     import sys; sys.path.insert(0, ".")
     from net import net
-    modules = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(200))
+    modules = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(50))
     x = torch.ones(1)
     for module in modules:
         x = module(x)
-    for _ in range(25):
+    for _ in range(70):
         x = net(x, modules[0].weight[0])
     x.sum().backward()
     x.sum().backward()
@@ -159,8 +159,8 @@ def test_a_graph_of_twenty_thousand_nodes_folds_to_what_can_be_read(tmp_path: Pa
     picture = picture_of(evidence)
     assert 4 < len(picture.boxes) <= 60
     assert sum(b.nodes for b in picture.boxes) == evidence.graph_size
-    (net,) = [box for box in picture.boxes if box.text == "net"]
-    assert (net.file, net.line, net.last, net.nodes) == ("net.py", 3, 402, 20_000)
+    nets = [(b.state, b.line, b.last, b.nodes) for b in picture.boxes if b.file == "net.py"]
+    assert sorted(nets) == [("live", 3, 152, 10_500), ("released", 3, 152, 10_500)]
 
 
 def test_a_damaged_evidence_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:

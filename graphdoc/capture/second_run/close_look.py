@@ -144,6 +144,8 @@ class CloseLook:
         self._since = 0
         self._calls = 0
         self._history: list[dict[str, float]] = []
+        self._behind: list[frozenset[int]] = []
+        """For each loss of the history, the leaves that it was computed from."""
         self._norms: dict[int, list[tuple[int, float]]] = {}
         """By parameter: backward calls so far and the norm of its gradient, at each step."""
         self._optimizers: dict[Any, int] = {}
@@ -187,7 +189,9 @@ class CloseLook:
             if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
                 if (loss := numbers_of(outputs[0])) is not None:
                     self._history.append({"call": self._calls, "loss": float(loss)})
-                del self._history[: max(0, len(self._history) - 2 * KEPT_STEPS)]
+                    self._behind.append(frozenset(self._leaves))
+                for kept in (self._history, self._behind):
+                    del kept[: max(0, len(kept) - 2 * KEPT_STEPS)]
             self._calls += 1
             if bad and not (self._only and index < self._start):
                 self._finish("loss", bad)
@@ -338,6 +342,9 @@ class CloseLook:
                 todo += record.parents
         chain.sort(key=lambda r: r.number)
         others = [r for r in self._births.since(self._since) if r not in chain]
+        # What other parameters have gone through says nothing of these.
+        pairs = zip(self._history, self._behind, strict=True)
+        history = [h for h, behind in pairs if not self._leaves or not behind.isdisjoint(self._leaves)]
         return {
             "what": what,
             "names": [names.get(id(p), "") for p in parameters][:40],
@@ -347,7 +354,7 @@ class CloseLook:
             "calls": self._calls,
             "chain": [records.told(r) for r in chain],
             "others": [records.told(r) for r in others[-30:]],
-            "history": self._history[-KEPT_STEPS:],
+            "history": history[-KEPT_STEPS:],
             "grown": [
                 {**one, "optimizer": optimizer, "step": user_stack(step, self._witness.cwd)}
                 for ident, one in grown(self._norms, names)
