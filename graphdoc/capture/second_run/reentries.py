@@ -116,7 +116,7 @@ class Reentries:
         for node, following in graph.items():
             for m, _ in following:
                 above.setdefault(m, []).append(node)
-        parts = [Part(t) for t in element_terms(roots)[:MOST_TERMS]]
+        parts = list[Part]()
         found: dict[int, tuple[Left, frozenset[int]]] = {}
         fed: dict[Any, dict[int, Left]] = {}
         """By place: those that go into what they come from."""
@@ -124,7 +124,10 @@ class Reentries:
             chain = records_behind([entering], MOST_FOLLOWED)
             late = [(r, left) for r in chain if r.event > since and (left := self._left.get(id(r))) is not None]
             some = [(r, left) for r, left in late if not left.reduced and r.behind & leaves]
-            layers = self._layers(numbers[number], above) if some else []
+            if not some:
+                continue
+            parts = parts or [Part(t) for t in element_terms(roots)[:MOST_TERMS]]
+            layers = self._layers(numbers[number], above)
             for r, left in some:
                 by_name = r.op in BY_NAME
                 if any(not left.marks.isdisjoint(marks) for marks in layers):
