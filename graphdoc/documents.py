@@ -1,4 +1,4 @@
-"""Reading a file that may be anybody's, a JSON object from it, and typed objects from that: all of it within bounds.
+"""Reading a file that may be anybody's, as source or as a JSON object, and typed objects from that: within bounds.
 
 Standard library only: ``graphdoc.evidence`` needs it, which the user's process loads.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import gc
-import hashlib
 import io
 import json
 import os
@@ -191,6 +190,8 @@ def decode(data: bytes) -> str:
 
 def digest(data: bytes) -> str:
     """How the evidence names the content of a file: its SHA-256."""
+    import hashlib  # loads OpenSSL, which what only reads has no need of
+
     return hashlib.sha256(data).hexdigest()
 
 

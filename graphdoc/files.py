@@ -1,8 +1,7 @@
-"""Writing files whole: a reader sees the old content or the new, never a part."""
+"""Writing files whole: a reader sees the old content or the new. And the folder that stands in for a full one."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tempfile
@@ -88,6 +87,8 @@ MEMORY = "/dev/shm"
 
 def spare_folder(out: str) -> str:
     """The folder that stands in for the run's folder ``out``; the same for everybody who asks. It need not exist."""
+    import hashlib  # loads OpenSSL, and is seldom wanted
+
     parent = MEMORY if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) else tempfile.gettempdir()
     user = os.getuid() if hasattr(os, "getuid") else 0
     name = hashlib.sha256(os.fsencode(os.path.abspath(out))).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Telling our options from the program's: ours end where the program's command line begins."""
+"""The words of a command line: our options, which end where the program's begin, and those of ``pyproject.toml``."""
 
 from __future__ import annotations
 

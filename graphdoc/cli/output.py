@@ -1,4 +1,4 @@
-"""Writing reports: which were asked for, which file each may replace, the terminal's, and GitHub Actions'."""
+"""Writing reports, to the files that were asked for, the terminal and GitHub Actions; and the line shown until then."""
 
 from __future__ import annotations
 

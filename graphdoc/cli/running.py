@@ -1,4 +1,4 @@
-"""Running a program and telling about it: what ``graphdoc run`` does once its options are read.
+"""Running a program and telling about it: what ``graphdoc run`` and ``show`` do once their options are read.
 
 Imports little before the program starts: everything between the user's Enter and the program's first line is felt.
 """

@@ -1,4 +1,4 @@
-"""A piece of a program that runs already, observed by itself: a test, a cell, a block of code.
+"""A piece of a program that runs already, observed and told of by itself: a test, a cell, a block of code.
 
 Nothing is kept from one piece to the next: each has its own journal, and what was made before it is unknown to it.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc import capture
 from graphdoc.capture.process.ours import chain_of, is_ours, text_of
-from graphdoc.launch import Ended, Request, as_environment, program, recorded, troubles
+from graphdoc.launch import Ended, Request, as_environment, recorded, running_program, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
 from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed
 from graphdoc.launch.keep import keep
@@ -278,7 +278,7 @@ def observe() -> Iterator[None]:
 def tell_failure(watching: Pieces, error: BaseException) -> None:
     """Say on stderr what is known of the exception that has ended the piece. Never raises."""
     try:
-        kind, words = program()
+        kind, words = running_program()
         failed = watching.failed(error, Request(words, kind, cwd=watching.cwd), rerun=False)
         lines = [f"graphdoc: {line}" for line in watching.troubles]
         if failed is not None:

@@ -1,4 +1,4 @@
-"""Patches for ``git apply`` and ``patch -p1``, made from texts and turned into the new contents of files."""
+"""Patches for ``git apply`` and ``patch -p1``: made from texts, applied to files whole or not at all, taken back."""
 
 from __future__ import annotations
 

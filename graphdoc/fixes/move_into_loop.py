@@ -1,4 +1,4 @@
-"""Compute something in each round of a loop again, or once in front of it."""
+"""Compute something in each round of a loop again, or once: in front of it, or in ``__init__``."""
 
 from __future__ import annotations
 

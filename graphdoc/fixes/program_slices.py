@@ -1,4 +1,4 @@
-"""Statements of a block: those that a value goes through up to its backward call, and those that another may pass."""
+"""Statements of a block: those a value goes through up to its backward, those another may pass, how they run again."""
 
 from __future__ import annotations
 
@@ -293,17 +293,17 @@ _ENDS_GRAPH = _SAMPLES - {"rsample"}
 
 
 def kept_as_drawn(
-    sources: Sources, source: Source, found: Stretch, copied: list[ast.stmt], backward: ast.stmt | None
+    sources: Sources, source: Source, found: Stretch, again: list[ast.stmt], backward: ast.stmt | None
 ) -> set[ast.stmt]:
     """Those of the statements to be run again that keep what they have drawn: plain numbers, of which something that
     does not run again was made for this loss, as a reward is of an action.
     """
     kept: set[ast.stmt] = set()
-    for node in copied:
+    for node in again:
         taking = next((c for c in each(node, ast.Call) if last_word(c.func) in TAKES | {"step"}), None)
         if taking is not None:
             raise CannotFix(f"`{_shown(source, taking)}` would be run a second time")
-        if _samples(sources, node) and _acted_upon(found, copied, node, backward):
+        if _samples(sources, node) and _acted_upon(found, again, node, backward):
             value = getattr(node, "value", None)
             if not isinstance(value, ast.Call) or last_word(value.func) not in _ENDS_GRAPH:
                 raise CannotFix(f"`{_shown(source, node)}` would draw another one than the loss is about")
@@ -326,16 +326,16 @@ def _samples(sources: Sources, node: ast.stmt) -> bool:
     return any(last_word(c.func) in _SAMPLES for f in called for c in each(f, ast.Call))
 
 
-def _acted_upon(found: Stretch, copied: list[ast.stmt], node: ast.stmt, backward: ast.stmt | None) -> bool:
+def _acted_upon(found: Stretch, again: list[ast.stmt], node: ast.stmt, backward: ast.stmt | None) -> bool:
     """Whether the loss takes what a statement that does not run again has made of what was drawn."""
     drawn = binds(node)
     made: set[str] = set()
     for s in found.behind(node):
-        if s not in copied and reads(s) & (drawn | made):
+        if s not in again and reads(s) & (drawn | made):
             made |= changes(s)
     made -= drawn
-    again = set().union(*map(reads, copied))
-    return bool(wanted_behind(found.following, backward, made) | (again & made))
+    taken = set().union(*map(reads, again))
+    return bool(wanted_behind(found.following, backward, made) | (taken & made))
 
 
 _ALONE = (TAKES - {"popitem"}) | {*("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like")}

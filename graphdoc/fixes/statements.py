@@ -1,4 +1,4 @@
-"""Add, remove, move or repeat a statement."""
+"""Add, remove, move or repeat a statement, or write code of one pattern again by a template."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def is_disabled() -> bool:
 def collect(ended: Ended, out: Path, request: Request) -> None:
     """Note what the processes of a run have left in ``out``."""
     ended.evidence, ended.troubles = recorded(out), troubles(out)
-    if request.kind != "command" and not hook_works(options()):
+    if request.kind != "command" and not hook_works(interpreter_options()):
         ended.troubles.append(NOT_STARTED)
 
 
@@ -183,7 +183,7 @@ def as_words(request: Request) -> list[str]:
     if request.kind == "command":
         return [_program(request.command[0]), *request.command[1:]]
     module = ["-m"] if request.kind == "module" else []
-    return [sys.executable, *options(), *module, *request.command]
+    return [sys.executable, *interpreter_options(), *module, *request.command]
 
 
 def _program(name: str) -> str:
@@ -378,7 +378,7 @@ def die_by(number: int) -> None:
 # The options with which this Python was started, so that the program gets the same ones.
 
 
-def options(arguments: Sequence[str] | None = None) -> list[str]:
+def interpreter_options(arguments: Sequence[str] | None = None) -> list[str]:
     """The interpreter options among ``arguments`` (by default ``sys.orig_argv`` without the program name).
 
     Read off the command line rather than rebuilt from ``sys.flags``: environment variables such as PYTHONWARNINGS
@@ -418,10 +418,10 @@ def options(arguments: Sequence[str] | None = None) -> list[str]:
     return found
 
 
-def program() -> tuple[Literal["script", "module", "command"], list[str]]:
+def running_program() -> tuple[Literal["script", "module", "command"], list[str]]:
     """What this process runs, as ``graphdoc run`` would be asked for it; a command without words for ``-c`` and stdin.
 
-    The interpreter's own options are left out: ``options`` gives them to whatever is started again.
+    The interpreter's own options are left out: ``interpreter_options`` gives them to whatever is started again.
     """
     rest = sys.argv[1:]
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)

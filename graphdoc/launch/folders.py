@@ -1,4 +1,4 @@
-"""The folders that runs are kept in: made for this user alone, held while their run goes on, cleared away later."""
+"""The folders that runs are kept in: made for this user alone and sealed, held while a run goes on, cleared later."""
 
 from __future__ import annotations
 

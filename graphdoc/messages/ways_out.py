@@ -1,17 +1,16 @@
-"""What to do about the messages that have no cause of their own: a table, ``ways_out.txt``, beside the patterns."""
+"""What to do about messages that have no cause of their own, ``ways_out.txt``; and how such tables are read."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
 # Tables of texts beside the patterns: one row a line, with tabs between its columns.
 
 
-@cache
+@functools.cache
 def rows(name: str, columns: int) -> list[list[str]]:
     """Every row of a table, with empty texts in the place of columns that are left out at its end."""
     text = resources.files("graphdoc.messages").joinpath(f"{name}.txt").read_text(encoding="utf-8")

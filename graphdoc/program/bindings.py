@@ -88,13 +88,13 @@ def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
 
 
 def source_of(sources: SourceTexts, file: str) -> Source:
-    """A file of the run."""
+    """A file of the run; an empty one where its source is missing."""
     return Source(file, sources.get(file, ""))
 
 
 def source_at(sources: SourceTexts, frame: Frame | None) -> Source:
     """The file of a place; an empty one where there is no place, or its source is missing."""
-    return Source(frame.file, sources.get(frame.file, "")) if frame is not None else Source("", "")
+    return source_of(sources, frame.file) if frame is not None else Source("", "")
 
 
 def statement_at(sources: SourceTexts, frame: Frame | None) -> ast.stmt | None:

@@ -210,7 +210,7 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
     call: above that line, or in a function that is called behind the backward call before it is kept again."""
     file, name = str(sign.facts["file"]), str(sign.facts["name"])
-    root, source = bindings.tree(sources, file), Source(file, sources.get(file, ""))
+    root, source = bindings.tree(sources, file), bindings.source_of(sources, file)
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
@@ -274,7 +274,7 @@ def _read_next(sources: SourceTexts, stack: list[Frame], file: str, name: str, l
     """Where the program reads ``name`` behind a call, or in the next round of a loop, before binding it anew; None
     where it does not. ``line`` is the one that runs in the function of the name; a name of the module is looked for in
     the functions that it has called as well."""
-    root, parents = bindings.tree(sources, file), Source(file, sources.get(file, "")).parents
+    root, parents = bindings.tree(sources, file), bindings.source_of(sources, file).parents
     holder = bindings.scope_around(root, line)
     inside = [f for f in reversed(stack) if f.user and f.file == file] if holder is root else []
     levels = [(bindings.scope_at(sources, f), f.line) for f in inside] or [(holder, line)]

@@ -190,7 +190,6 @@ def kept_as_number(sources: SourceTexts, made: list[Frame]) -> Kept | None:
 
 
 _COMBINING = ast.BinOp | ast.AugAssign | ast.IfExp
-_TAKING = _COMBINING | ast.Subscript
 
 
 def _read_otherwise(sources: SourceTexts, source: Source, node: ast.stmt, target: ast.expr) -> Iterator[ast.AST]:
@@ -291,7 +290,7 @@ def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame
             target = node.targets[0] if len(node.targets) == 1 else None
             if not isinstance(target, ast.Name) or target.id not in plain_names(loop.target):
                 continue
-            if is_unread(Source(file, sources[file]), node, target.id):
+            if is_unread(source_of(sources, file), node, target.id):
                 mine = (o for o in asked if all(f".{last_word(o)}." in f".{name}" for name in names))
                 owner = next(mine, None)
                 found.append((owner is not None, frame_of(sources, file, node), node, text_of(owner or asked[0])))

@@ -366,14 +366,14 @@ def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, 
         unpacked = {n.value for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
         functions = {n.func for n in each(root, ast.Call)}
         for n in each(root, ast.Call, ast.Attribute):
-            found: list[tuple[ast.expr, bool]] = []
+            of: Sequence[ast.expr] = ()
             if is_method_call(n, "step") and n not in unpacked:
-                found = [(one, False) for one in (n.func.value, *(n.args if given else ()))]
+                of = [n.func.value, *(n.args if given else ())]
             elif is_attribute(n, "step") and n not in functions:
-                found = [(n.value, True)]
-            elif spoken and isinstance(n, ast.Call) and called(n.func) == "getattr":
-                found = [(one, False) for one in given_to(n.func)[:1]] if isinstance(n.func, ast.Call) else []
-            yield from ((frame_of(sources, file, n), one, taken) for one, taken in found)
+                of = [n.value]
+            elif spoken and isinstance(n, ast.Call) and isinstance(n.func, ast.Call) and called(n.func) == "getattr":
+                of = given_to(n.func)[:1]
+            yield from ((frame_of(sources, file, n), one, isinstance(n, ast.Attribute)) for one in of)
 
 
 def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:

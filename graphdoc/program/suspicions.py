@@ -11,7 +11,6 @@ from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.written_out import written_out
-from graphdoc.source.expressions import FILLED
 from graphdoc.source.module import each, has, is_method_call, is_within, keyword
 from graphdoc.source.paths import (
     called,
@@ -34,6 +33,8 @@ _ARRAYS = ("tolist", "numpy")
 _TERM_ENDS = ("detach", "no_grad", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
+FULL = ("full", "full_like", "new_full")
+"""Functions that fill a tensor with one number, of which they take no graph."""
 
 
 def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -210,7 +211,7 @@ def _loses(node: ast.AST) -> bool:
 
 def _rebuilds(node: ast.AST) -> bool:
     """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``."""
-    given = node.args if isinstance(node, ast.Call) and called(node) in FILLED.union(_MAKERS) else []
+    given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *FULL) else []
     return any(map(plain_names, given))
 
 

@@ -1,4 +1,4 @@
-"""Who wrote into a tensor: a step or a closure, a library, the line itself; do the writes account for its version?"""
+"""Writes into tensors: what the source says of one, whose deed it is, and whether they account for its version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has the candidates tried, best first, as long as the user lets it, and notes on each what came of it."""
+"""Has the candidates tried, best first, and notes what came of each; joins one with the fix of a next failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.diagnose import findings_for
 from graphdoc.documents import decode, digest, read_source
@@ -32,11 +32,6 @@ from graphdoc.story.wording import one_line
 from graphdoc.verify.compared import Results, Verdict, key_of
 from graphdoc.verify.failing_again import failing_place
 from graphdoc.verify.trial import LEAST, Trial
-
-if TYPE_CHECKING:
-    from graphdoc.model import Fix
-    from graphdoc.proposals import Candidate
-
 
 # How one goes on where a patch ends the failure and the program meets the next one: one patch for both.
 

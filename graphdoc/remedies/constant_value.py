@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Holder, SourceTexts
+from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.program import carried_names, overwrites
 from graphdoc.program.bindings import assignments, expression_at, frame_of, names_in, source_at, statement_at
@@ -384,9 +384,20 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
             builds = frame.function == "<module>" or frame.function.endswith("__init__")
             if builds or in_training(program.evidence.events, frame):
                 continue
-            if calls_into(program.sources, updating, frame.function):
+            called = calls_into(program.sources, updating, frame.function)
+            if called or _runs_in(program.evidence.folded, updating, frame):
                 continue
             title = f"fill the store without gradients: @torch.no_grad() on {frame.function}"
             note = f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
             return [*remedy_at(frame, "no_grad_decorator", title, "unsafe", f"{note}before.")]
     return []
+
+
+def _runs_in(folded: Folded | None, updating: list[Frame], maker: Frame) -> bool:
+    """Whether the failing graph has a part made in a function below one of these: the update computes with it."""
+    above = {(f.file, f.function) for f in updating}
+    for part in folded.parts if folded is not None else ():
+        path = [(f.file, f.function) for f in part.stack]
+        if (maker.file, maker.function) in path and above & set(path[: path.index((maker.file, maker.function))]):
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""What lets a computation be recorded: the switch, the block or the call around it, the connection that is missing."""
+"""What lets a computation be recorded: the switch around it, what connects it, the flag of what is to learn."""
 
 from __future__ import annotations
 
@@ -561,8 +561,8 @@ def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
     for node in each(bindings.tree(sources, making.file), ast.Assign):
         if node.lineno < line and isinstance(node.value, ast.Call):
             builds = last_word(node.value.func)[:1].isupper()
-            paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
-            found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
+            places = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
+            found.update((p, None) for p in places if builds and p.startswith((f"{module}.", f"{module}[")))
     return list(found)
 
 
@@ -614,4 +614,4 @@ def _generators(scope: ast.AST) -> list[ast.expr]:
     bound = [(only(n.targets), n.value) for n in inside if isinstance(n, ast.Assign)]
     names = [t.id for t, _ in bound if isinstance(t, ast.Name)]
     twice = [(t.id, v) for t, v in bound if isinstance(t, ast.Name) and names.count(t.id) == 1 < loops.count(t.id)]
-    return [v for _, v in twice if last_word(getattr(v, "func", v)) in ITERATORS and isinstance(v, ast.Call)]
+    return [v for _, v in twice if paths.called(v) in ITERATORS]

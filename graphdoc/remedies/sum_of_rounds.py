@@ -15,7 +15,7 @@ from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, scope_of
@@ -172,8 +172,7 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
     """The attribute that the statement at a place of a loop adds to, where it is a plain sum of that loop."""
-    source = Source(frame.file, sources[frame.file])
-    statement = source.node_statement(Place.of(frame))
+    statement = bindings.statement_at(sources, frame)
     if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
         return ""
     function = function_around(tree(sources, frame.file), frame.line)

@@ -1,4 +1,4 @@
-"""Forward, step and backward in the wrong order: another order, or a new forward, best first."""
+"""Forward, step and backward in the wrong order: another order, a new forward, or one on clones, best first."""
 
 from __future__ import annotations
 

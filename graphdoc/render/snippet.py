@@ -1,4 +1,4 @@
-"""The story drawn into the source: the line to change by itself, then the others in order, as styled rows."""
+"""The story drawn into the source, as styled rows: the line to change, then the others in order; and a patch."""
 
 from __future__ import annotations
 

@@ -191,9 +191,6 @@ def is_fresh(root: ast.expr) -> bool:
 TAKEN_OUT = words("detach data item numpy tolist")
 """Attributes and methods by which a value comes out of its graph: what is computed from it trains nothing."""
 
-FILLED = words("full full_like new_full")
-"""What makes a tensor of one number: it takes the value of a tensor, and never its graph."""
-
 # What a statement does with a gradient that it reads: takes its value, scales it, or puts something into it.
 
 

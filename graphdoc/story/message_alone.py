@@ -1,4 +1,4 @@
-"""What the words of an autograd error allow to say, where no graph was recorded: the weakest evidence there is."""
+"""What the words of an error allow to say without a graph, the weakest evidence; and causes that one fact decides."""
 
 from __future__ import annotations
 

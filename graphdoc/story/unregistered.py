@@ -454,8 +454,7 @@ def _anew_at(program: Program, taken: Frame) -> _Anew | None:
 
 def _maker(sources: SourceTexts, at: Frame, value: ast.expr) -> Frame | None:
     """The call that makes a layer in a method of a class with an ``__init__``, of nothing that the method binds."""
-    while is_method_call(value, "to", "cuda"):
-        value = value.func.value
+    value = _unmoved(value)
     scope, around = bindings.function_at(sources, at), bindings.class_around(bindings.tree(sources, at.file), at.line)
     begins = around is not None and any(n.name == "__init__" for n in each(around, ast.FunctionDef))
     if not begins or scope is None or plain_names(value) & (bound_names(scope) - {"self"}):
@@ -481,6 +480,12 @@ def makes_parameter(value: ast.expr) -> bool:
 
 def is_made(value: ast.expr) -> bool:
     """Whether this makes an object of a class, or moves one that is made here: ``nn.Linear(8, 1).to(x.device)``."""
+    value = _unmoved(value)
+    return isinstance(value, ast.Call) and path_of(value.func).rpartition(".")[2][:1].isupper()
+
+
+def _unmoved(value: ast.expr) -> ast.expr:
+    """What makes an object, without the calls that move it to a device."""
     while is_method_call(value, "to", "cuda"):
         value = value.func.value
-    return isinstance(value, ast.Call) and path_of(value.func).rpartition(".")[2][:1].isupper()
+    return value

@@ -1,4 +1,4 @@
-"""What a trial compares, what a what-if run measured of the patch, and the verdict in words."""
+"""What a trial compares, what a what-if run measured of the patch, and the verdict: in words, and kept with the run."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import graphdoc.launch
-from graphdoc.launch import hook_works, options
+from graphdoc.launch import hook_works, interpreter_options
 
 HOOK = Path(graphdoc.launch.__file__).parent / "hook" / "sitecustomize.py"
 
@@ -260,7 +260,7 @@ def test_helper_processes_are_left_alone(
     ],
 )
 def test_interpreter_options_are_read_off_the_command_line(words: list[str], expected: list[str]) -> None:
-    assert options(words) == expected
+    assert interpreter_options(words) == expected
 
 
 def test_options_that_keep_the_hook_out_are_known() -> None:

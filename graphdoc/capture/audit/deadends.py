@@ -166,8 +166,8 @@ class DeadEnds(Sparse):
         """The smallest part of a gradient that was zero, of those that come through a scale."""
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what the other terms had as constant sides of products at the first look."""
-        self._due = 0
-        """The step, or event, at which to look again at what was told: twice as late each time."""
+        self._due = self._told = 0
+        """The step, or event, at which to look again at what was told: twice as late each time, an event since that."""
         self._place: tuple[type, Any] = (object, None)
         """Of what was told of a term: the kind of its node, and the expression that has made it."""
 
@@ -181,7 +181,7 @@ class DeadEnds(Sparse):
             nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
             blocks = {n: block for n, node in nodes if (block := _block(node)) is not None}
             if told:  # a perturbation begins at zero perhaps
-                self._due = 2 * noted[0]
+                self._due = 2 * noted[0] - self._told
                 if _alive_at(*self._place, order, blocks.values()):
                     self._found = []
             elif blocks:
@@ -225,7 +225,7 @@ class DeadEnds(Sparse):
                 sign = self._met = self._sign_of(block, noted, kept)
                 sign.facts["term"] = whole
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
-                self._place = place
+                self._place, self._told = place, noted[0]
                 self._report(sign)
                 return
 

@@ -367,7 +367,11 @@ class Losses(Watch):
         """Forget those of an optimizer's that have been given a gradient since, or other numbers."""
         had, reached, idle = self._audit.journal.with_grad, self._audit.reached, self._idle[ident]
         alive = [(i, p) for i, read in idle.items() if (p := read.ref()) is not None]
-        used = {i for i, p in alive if p.grad is not None or id(p) in reached or had.get(id(p)) or idle[i].changed()}
+        used = {
+            i
+            for i, p in alive
+            if p.grad is not None or id(p) in reached or had.get(id(p)) or idle[i].changed() is not None
+        }
         positions = self._suspects["unreached", ident].facts["positions"] = [i for i in idle if i not in used]
         self._idle[ident] = {i: idle[i] for i in positions}
         if not positions:

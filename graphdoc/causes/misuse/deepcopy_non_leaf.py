@@ -81,9 +81,10 @@ def recognise(program: Program) -> Finding:
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
+    stored = [(n, f) for n, f in made if f] or [(f"`{n}`", f) for n, f in _stored_in(program.sources, copied)]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
     at: dict[tuple[str, int], tuple[str, Frame]] = {}  # many layers keep theirs by one statement
-    for name, made_at in made:
+    for name, made_at in stored:
         statement = _statement(program.sources, made_at)
         at.setdefault((statement.file, statement.line), (name, statement))
     places = [span("cause", f, f"{n} {label}") for n, f in list(at.values())[:2]]
@@ -160,6 +161,16 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
     inside = [n for n in found if around is not None and covers(around, n.lineno)]
     one = inside or found
     return bindings.frame_of(sources, made.file, one[0]) if len(one) == 1 else None
+
+
+def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
+    """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
+    found: list[tuple[str, Frame]] = []
+    for file, node in bindings.everywhere(sources):
+        target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+        if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
+            found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
+    return found
 
 
 def _statement(sources: SourceTexts, frame: Frame) -> Frame:

@@ -16,8 +16,8 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.source.expressions import is_number
-from graphdoc.source.module import each
-from graphdoc.source.paths import plain_names
+from graphdoc.source.module import each, walked
+from graphdoc.source.paths import covers, is_name, key, plain_names, targets_of
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 PAGE = Page(
@@ -157,11 +157,50 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
     for at, wanted in _starts(sources, extras):
         for start, value in _set_by(sources, at, wanted):
             if _is_constant(value) and not isinstance(value, ast.Constant):
+                out += _of_other_branch(sources, start, value, wanted)
                 out += _connected(sources, start, value, f"start `{wanted}` as")
     made, call = innermost(loss_made(extras)[1]), _written_number(sources, extras)
     if made is not None and call is not None and _is_constant(call):
         out += _connected(sources, made, call, "give back")
     return tuple(r for i, r in enumerate(out) if r not in out[:i])[:2]
+
+
+_NOTE = "Where no term is added the gradients are zero, and the optimizer steps with them."
+
+
+def _of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted: str) -> list[Remedy]:
+    """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
+    only this branch has."""
+    around = [n for n in each(bindings.tree(sources, start.file), ast.If) if covers(n, start.line)]
+    for branch in reversed(around):
+        here, other = branch.body, branch.orelse
+        if not any(covers(s, start.line) for s in here):
+            here, other = other, here
+        bound = [s for s in other if isinstance(s, ast.Assign) and key(s.targets[0]) == wanted]
+        if len(bound) != 1 or not any(covers(s, start.line) for s in here):
+            continue
+        made = bound[0].value
+        before = {key(t) for s in other[: other.index(bound[0])] for t in targets_of(s)}
+        if before & plain_names(made) or not isinstance(made, ast.Call):
+            return []
+        text = ast.unparse(made)
+        args = {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{text} * 0.0"]]}
+        return [Remedy("rewrite", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", _NOTE, args)]
+    return []
+
+
+def _is_no_tensor(function: ast.AST, name: str) -> bool:
+    """Whether a function takes an argument apart: unpacks it, or reads an entry of it by a word."""
+    for n in walked(function):
+        if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
+            apart = key(n.value) == name
+        elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):
+            apart = is_name(n.value, name)
+        else:
+            continue
+        if apart:
+            return True
+    return False
 
 
 def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) -> list[Remedy]:
@@ -176,10 +215,10 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
             "rewrite",
             f"{title} `{name}.sum() * 0.0`, at {where(start)}",
             "unsafe",
-            "Where no term is added the gradients are zero, and the optimizer steps with them.",
+            _NOTE,
             {"place": place(bindings.frame_of(sources, start.file, value)), "pairs": [["{_}", f"{name}.sum() * 0.0"]]},
         )
-        for name in [n for n in given if n in read][:2]
+        for name in [n for n in given if n in read and not _is_no_tensor(function, n)][:2]
     ]
 
 

@@ -13,10 +13,10 @@ from graphdoc.program.cuts import copied_beside, cut_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
+from graphdoc.program.suspicions import FULL
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
-from graphdoc.source.expressions import FILLED
 from graphdoc.source.module import each
 from graphdoc.source.paths import called
 from graphdoc.story import missing_graph
@@ -114,7 +114,7 @@ SMOOTH = Remedy(
 )
 
 
-AS_FULL = Remedy(
+FILLED = Remedy(
     "filled",
     "Multiply ones by the tensor instead",
     "display",
@@ -146,8 +146,8 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         how = {name: True for name, holds in shape.items() if holds}
         return remedy_at(frame, "stack_instead_of_tensor", fix, "safe", note, structure=structure, **how)
     fills = each(bindings.tree_at(sources, frame), ast.Call) if call is not None else ()
-    if any(called(n) in FILLED and any(a is call for a in n.args) for n in fills):
-        return (AS_FULL,)  # of a tensor too they take the number alone
+    if any(called(n) in FULL and any(a is call for a in n.args) for n in fills):
+        return (FILLED,)  # of a tensor too they take the number alone
     title = f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else ""
     in_torch = Remedy("torch_instead_of_numpy", title, "unsafe", missing_graph.kept_note(cut), {"place": place(frame)})
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):

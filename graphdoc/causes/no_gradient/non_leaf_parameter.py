@@ -114,9 +114,20 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
+def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
+    """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
+    given = bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 0, "params"))
+    inside: list[str] = []
+    for name in given:
+        for _, value in bindings.assignments(sources, frame, name)[:1] if frame else []:
+            if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+                inside += bindings.names_in(value)
+    return [*inside, *given]
+
+
 def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    given = bindings.names_in(bindings.argument(bindings.call_at(program.sources, frame), 0, "params"))
+    given = _given(program.sources, frame)
     candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
     candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]
     known = candidates[0] if len(candidates) == 1 or (candidates and given) else None

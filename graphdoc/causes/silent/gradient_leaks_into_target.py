@@ -103,7 +103,7 @@ def _trained(program: Program, sign: Sign) -> Finding | None:
         *likely(0.93),  # whom the loss trains is seen; what was meant as a goal is not
         f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
-        (*spans.of_sign(sign, label, "copied from the trained network here"),),
+        spans.of_sign(sign, label, "copied from the trained network here"),
         remedies=remedy_at(frame, "detach_expression", f"detach `{code}`", "unsafe", note),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
         "steps both",

@@ -24,9 +24,9 @@ from graphdoc.launch import (
     as_words,
     collect,
     hook_works,
+    interpreter_options,
     is_disabled,
     observes,
-    options,
 )
 from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE, descendants
@@ -79,12 +79,12 @@ def ways(request: Request) -> list[Way]:
 def _python_alone(request: Request) -> bool:
     """Whether the program is Python from its first instruction on, and a Python that loads the start-up hook."""
     if request.kind != "command":
-        return hook_works(options())
+        return hook_works(interpreter_options())
     path = shutil.which(request.command[0])
     if path is None:
         return False
     if Path(path).name.startswith("python"):
-        return hook_works(options(request.command[1:]))
+        return hook_works(interpreter_options(request.command[1:]))
     try:
         with open(path, "rb") as stream:
             words = stream.readline(500).decode(errors="replace").split()

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from graphdoc.documents import read_source
-from graphdoc.launch import Request, as_words, hook_works, options
+from graphdoc.launch import Request, as_words, hook_works, interpreter_options
 from graphdoc.launch.isolation.server import SWITCH
 from graphdoc.launch.isolation.stopping import Stop
 
@@ -153,7 +153,7 @@ class Forks:
             Interrupted: ``stop`` was told to.
         """
         before = imported_first(request)
-        if self.why or before is None or request.kind == "command" or not hook_works(options()):
+        if self.why or before is None or request.kind == "command" or not hook_works(interpreter_options()):
             return None
         key = (as_words(request), given["cwd"], before)
         if self._server is None and threading.current_thread() is threading.main_thread():

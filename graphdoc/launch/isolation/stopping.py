@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP while graphdoc runs a program by itself: they end that run at once, and not graphdoc."""
+"""Ctrl-C, SIGTERM and SIGHUP while graphdoc runs programs by itself: they end these at once, and not graphdoc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source around every place that the page speaks of, each line linked to the boxes and calls that lie on it."""
+"""The source around every place that the page speaks of, in colours, each line linked to its boxes and calls."""
 
 from __future__ import annotations
 
