@@ -123,8 +123,8 @@ def _of_bad_value(sign: Sign, seconds: float) -> str:
 def _of_one_that_went_on(evidence: Evidence) -> str:
     """The mode for a run without an exception."""
     sources, signs = evidence.sources, evidence.signs
-    # The other ranks would wait for a fork of one: it is not measured there.
-    measurable = evidence.process.world_size <= 1 and first_sign(signs, *_MEASURED) is not None
+    alone = evidence.process.world_size <= 1  # other ranks would wait for a fork of one: it is not measured there
+    measurable = alone and first_sign(signs, *_MEASURED) is not None
     mode = ""
     if suspicions.suspicious(sources, signs) or suspicions.left_unrecorded(sources, evidence.warnings, signs):
         mode = "probe:cuts"
@@ -139,8 +139,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     elif measurable:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    added = evidence.process.world_size <= 1 and suspicions.adds_from_arrays(sources, signs)
-    if evidence.process.world_size <= 1 and suspicions.rebuilds(sources, signs):
+    added = alone and suspicions.adds_from_arrays(sources, signs)
+    if alone and suspicions.rebuilds(sources, signs):
         added, mode = True, mode or _measuring("", False, signs)
     if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode

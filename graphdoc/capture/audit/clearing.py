@@ -534,9 +534,7 @@ def _without_ends(entries: list[Any]) -> list[Any]:
     """Without the steps of others before the first call and behind the last one, and what is cleared once more."""
     calls = [n for n, e in enumerate(entries) if e.kind != "step"]
     own = entries[calls[0] : calls[-1] + 1] if calls else []
-    return [
-        e for n, e in enumerate(own) if e.kind != "zero_grad" or [o.kind for o in own[n + 1 : n + 2]] != ["zero_grad"]
-    ]
+    return [e for e, following in pairwise(own) if not e.kind == following.kind == "zero_grad"] + own[-1:]
 
 
 class Taken(Early):

@@ -82,7 +82,7 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, ove
     return (stops[0], scales[0]) if whole else None
 
 
-def _climbed(above: walk.Above, start: int, kind_of: Callable[[int], str]) -> dict[int, str]:
+def _climbed(above: walk.Above, start: int, kind: Callable[[int], str]) -> dict[int, str]:
     """The nodes above this one by kind, past those that are ``on`` the way; none where one has no kind, a way ends
     without another kind, or they are many."""
     todo, kinds = list(above[start]), dict[int, str]()
@@ -90,9 +90,9 @@ def _climbed(above: walk.Above, start: int, kind_of: Callable[[int], str]) -> di
         number = todo.pop()
         if number in kinds:
             continue
-        kind = kinds[number] = kind_of(number)
-        further = above[number] if kind == "on" else []
-        if not kind or len(kinds) > MOST_CLIMBED or (kind == "on" and not further):
+        own = kinds[number] = kind(number)
+        further = above[number] if own == "on" else []
+        if not own or len(kinds) > MOST_CLIMBED or (own == "on" and not further):
             return {}
         todo += further
     return kinds

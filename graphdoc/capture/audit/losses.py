@@ -328,21 +328,20 @@ class Losses(Watch):
         follow one another, or that have none in one of them; later forget where they stand, if they get one."""
         # What is added to every value alike may well cancel out: a bias in the difference of two means.
         every = [(i, p) for i, p in enumerate(parameters_of(optimizer)) if p.dim() > 1]
+        sign = self._suspects.get(("zero", seen.id))
+        if sign is not None:
+            every = [(i, p) for i, p in every if i in sign.facts["positions"]]
         mine = [p for _, p in every if p.grad is not None and p.grad.is_cpu]
         with self._unseen(), self._audit.torch.no_grad():
             least = CLEAR * EPS * self._largest
             sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
             zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
         none = {id(p) for _, p in every if p.grad is None}
-        sign = self._suspects.get(("zero", seen.id))
         if sign is not None:
-            still = {i for i, p in every if id(p) in zero | none}
-            sign.facts["positions"] = [i for i in sign.facts["positions"] if i in still]
+            sign.facts["positions"] = [i for i, p in every if id(p) in zero | none]
             return
-        before = self._zero.get(seen.id)
-        self._zero[seen.id] = (
-            (zero | none) & before | zero & self._none.get(seen.id, set()) if before is not None else zero
-        )
+        before = self._zero.get(seen.id, zero)
+        self._zero[seen.id] = (zero | none) & before | zero & self._none.get(seen.id, set())
         self._none[seen.id] = none
         if seen.steps == LATER and self._zero[seen.id]:
             sign = Sign("suspect-zero", optimizer=seen.id, count=OFTEN, weak=True)

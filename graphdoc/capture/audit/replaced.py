@@ -178,10 +178,11 @@ class LoadTakenBack(Watch):
 
     def began(self) -> None:
         """A backward call is about to run."""
-        if not self._loads:
+        due = [load for load in self._loads if load.seen is not None or not load.loaded]
+        if not due:
             return
         with self._unseen(), self._audit.torch.no_grad():
-            for load in list(self._loads):
+            for load in due:
                 if not load.loaded:
                     load.loaded = load.read()
                     if not load.changes():

@@ -55,6 +55,7 @@ _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term beside others; the other ways to lose a
 graph are nobody's wish in a term of a loss, and neither is a ``detach`` of all that a term is made of, which is then
 added and goes nowhere else."""
+_LEAVING, _GIVES_NUMBERS = CONVERSIONS | DETACHES, REMADE | BY_NAME
 _LOOKUPS = ("Embedding", "Index", "Gather")
 _LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
@@ -169,23 +170,20 @@ class TermWatch(CutWatch):
         if self._operations >= MOST_OPERATIONS:
             return
         super()._note(func, args, kwargs, result)
-        name = self._name(func)
-        self._note_gradients(name, [*args, *(kwargs or {}).values()], result)
+        name, values = self._name(func), [*args, *(kwargs or {}).values()]
+        self._note_gradients(name, values, result)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
-            given = [v for v in flat([*args, *(kwargs or {}).values()]) if isinstance(v, self._torch.Tensor)]
+            given = [v for v in flat(values) if isinstance(v, self._torch.Tensor)]
             self.reentries.took(given, result)
-            nodes = (grad_fn_of(v) for v in given)
-            self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
-        if name in REMADE | BY_NAME:
-            given = flat(flat([*args, *(kwargs or {}).values()][name in FILLED :]))
-            made = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
-            self.reentries.note(self._of(result), [n for n in made if n is not None])
+            self._taken_up |= {n._sequence_nr() for n in self._nodes_of(given)}
+        if name in _GIVES_NUMBERS:
+            self.reentries.note(self._of(result), self._nodes_of(flat(flat(values[name in FILLED :]))))
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args, result)
         elif name == "__setitem__" and args[0].requires_grad:
             self._note_sum(args[2:], args[0], True)  # into a vector that the loss is the sum of
-        elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
+        elif name in _LEAVING and args and isinstance(args[0], self._torch.Tensor):
             if name in _MEANT:
                 self._note_detached(args[0], result)
             self._note_leaving(args[0], result)
@@ -200,8 +198,13 @@ class TermWatch(CutWatch):
             if own is not None and own.origins and len(self.leaves) <= MOST_LEFT:
                 self.leaves[id(own)] = (own, own.behind)
                 self._into_leaves.append(own)
-            values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
-            self._into_leaves.extend({id(r): r for r in values if r is not None}.values())
+            records = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
+            self._into_leaves.extend({id(r): r for r in records if r is not None}.values())
+
+    def _nodes_of(self, values: Iterable[Any]) -> list[Any]:
+        """The nodes that have made those of these that have a graph."""
+        nodes = (grad_fn_of(v) for v in values if isinstance(v, self._torch.Tensor))
+        return [n for n in nodes if n is not None]
 
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
@@ -246,13 +249,16 @@ class TermWatch(CutWatch):
             missed = missed_by(part, parts, held)
             taken = [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes and r.integral]
             for node, record in taken if missed else ():
-                for unused in idle if type(node).__name__.startswith(_LOOKUPS) else ():
-                    cut = next((r for r in records_behind([record], MOST_FOLLOWED) if r.origins), None)
+                cuts = (r for r in records_behind([record], MOST_FOLLOWED) if r.origins)
+                cut = next(cuts, None) if type(node).__name__.startswith(_LOOKUPS) else None
+                if cut is None or not cut.integral:
+                    continue
+                looked_up = leaves_behind([node]) or {0}
+                for unused in idle:
                     table, mine = unused.missed, unused.within
-                    looked_up = table.issuperset(leaves_behind([node]) or {0})
-                    further = looked_up and not (part.leaves - table).isdisjoint(held)
-                    met = further and cut is not None and cut.integral and mine & missed and mine <= cut.behind
-                    if cut is not None and met and all(self._takes(p, table) for p in parts if p.leaves & mine):
+                    further = table.issuperset(looked_up) and not (part.leaves - table).isdisjoint(held)
+                    met = further and mine & missed and mine <= cut.behind
+                    if met and all(self._takes(p, table) for p in parts if p.leaves & mine):
                         found.append((cut, mine & missed, unused.at))
         return found
 
@@ -264,8 +270,7 @@ class TermWatch(CutWatch):
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
         """Whether a value has its own number taken off, ``x - x.item()``, or such a zero is added to the number that is
         to be seen in its place: who writes that wants the gradient of the one and the value of the other."""
-        nodes = (grad_fn_of(v) for v in flat if isinstance(v, self._torch.Tensor))
-        numbers = {n._sequence_nr() for n in nodes if n is not None}
+        numbers = {n._sequence_nr() for n in self._nodes_of(flat)}
         records = [r for v in flat if (r := self._of(v)) is not None]
         if not gains and any(self._left.get(id(r)) in numbers for r in records):
             self._surrogates.add(result.grad_fn._sequence_nr())
@@ -338,7 +343,7 @@ class TermWatch(CutWatch):
             record = self._of(value)
             behind = records_behind([record], MOST_FOLLOWED) if record is not None else []
             cut = next((r for r in behind if r in self._second), None)
-            if cut is None or any(r.op in CONVERSIONS | DETACHES for r in behind) or self._is_earlier(cut):
+            if cut is None or any(r.op in _LEAVING for r in behind) or self._is_earlier(cut):
                 continue
             if self._has_derivative([result.grad_fn]):
                 self.residuals[result.grad_fn._sequence_nr()] = ([cut], stacks.stack_here(5))

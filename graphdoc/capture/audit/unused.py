@@ -234,8 +234,10 @@ class BesideLoss(Early):
                     self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
             for kept in self._made if seen.steps == LATEST else ():
                 code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
+                if code is None or code.co_name == "<module>":
+                    continue  # the variables of a module are still there, and were looked at
                 line = self._line(kept)
-                if code is not None and line and sum_in_text(code.co_filename, line[0]["line"]):
+                if line and sum_in_text(code.co_filename, line[0]["line"]):
                     sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                     self._seen.setdefault(str(line), (set(), sign))
 

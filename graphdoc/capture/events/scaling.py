@@ -117,8 +117,8 @@ class ScalerCalls:
         if kind != "update":
             first = (group["params"][0] for group in optimizer.param_groups if group["params"])
             self._divided.update((id(p), journal.count) for p in first)
-            self.stepping = self.stepping or kind == "step"
         if kind == "step":
+            self.stepping = True
             if self.before_step is not None:
                 self.before_step(optimizer)
             self._vain.step(optimizer, journal.steps, self._born.pop(id(scaler), None), self.calls[-1])

@@ -21,6 +21,7 @@ LINEAR = (
     *("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "Clone", "ToCopy", "T", "Transpose", "View", "UnsafeView"),
     *("ReshapeAlias", "Permute", "Unsqueeze", "Squeeze", "Expand", "Alias", "Select", "Slice"),
 )
+_ADDED = {*LINEAR, "Stack", "Cat", "Unbind"}
 _PICKING = ("Index", "MaskedSelect", "MaskedFill", "Where", "Gather", "Cat", "Stack")
 PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 
@@ -57,7 +58,7 @@ def summands(node: Any, rows: bool = False) -> list[Any]:
     name = type(node).__name__
     following = [n for n, _ in node.next_functions if n is not None]
     scaled = name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)
-    if scaled or kind_of(node) in (*LINEAR, "Stack", "Cat", "Unbind"):
+    if scaled or kind_of(node) in _ADDED:
         return [n for n in following if is_number(n) or (rows and _is_row(n)) or _is_filled(n)]
     if _is_filled(node):
         return [n for n in following if is_number(n) or _is_filled(n)]

@@ -116,17 +116,20 @@ class Reentries:
         for node, following in graph.items():
             for m, _ in following:
                 above.setdefault(m, []).append(node)
-        parts = [Part(t) for t in element_terms(roots)[:MOST_TERMS]]
+        parts = list[Part]()
         found: dict[int, tuple[Left, frozenset[int]]] = {}
         fed: dict[Any, dict[int, Left]] = {}
         """By place: those that go into what they come from."""
         for number, entering in reversed([(n, r) for n, r in every if n in numbers][-MOST_ENTERED:]):
             chain = records_behind([entering], MOST_FOLLOWED)
-            for r in chain:
-                left, by_name = self._left.get(id(r)), r.op in BY_NAME
-                if left is None or left.reduced or r.event <= since or not r.behind & leaves:
-                    continue
-                layers = self._layers(numbers[number], above)
+            late = [(r, left) for r in chain if r.event > since and (left := self._left.get(id(r))) is not None]
+            some = [(r, left) for r, left in late if not left.reduced and r.behind & leaves]
+            if not some:
+                continue
+            parts = parts or [Part(t) for t in element_terms(roots)[:MOST_TERMS]]
+            layers = self._layers(numbers[number], above)
+            for r, left in some:
+                by_name = r.op in BY_NAME
                 if any(not left.marks.isdisjoint(marks) for marks in layers):
                     fed.setdefault(r.place, {})[id(r)] = left
                 needed = not by_name or any(f.op in REMADE and r in f.inputs for f in chain)

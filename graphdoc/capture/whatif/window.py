@@ -128,7 +128,7 @@ class Window:
         """Move what is to be moved."""
         # Within its step an optimizer adds to what is there: a move stays.
         self._totals = self._states() if self._move.first and not self._within else []
-        self._grads = [_state(p.grad) for p in self._target.parameters]
+        self._grads = [_state(p.grad) for p in self._target.parameters] if self._move.first else []
         if self._move.directions is not None:
             rows = [self._target.parameters[i].data[row] for i, row in self._target.padded]
             kept = [(row, row.clone()) for row in rows]
