@@ -62,6 +62,7 @@ _MEASURED = (
     *("suspect-shared", "suspect-taken"),
 )
 """Kinds of signs that nothing but a measure tells from what is meant."""
+_CUT = ("suspect-term", "suspect-part", "suspect-unused", "suspect-hungry", "suspect-residual")
 TOO_LONG = "longer than a second run may take"
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
@@ -125,26 +126,13 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     sources, signs = evidence.sources, evidence.signs
     alone = evidence.process.world_size <= 1  # other ranks would wait for a fork of one: it is not measured there
     measurable = alone and first_sign(signs, *_MEASURED) is not None
-    mode = ""
-    if suspicions.suspicious(sources, signs) or suspicions.left_unrecorded(sources, evidence.warnings, signs):
-        mode = "probe:cuts"
-    elif suspicions.goes_around(sources, signs):
-        mode = "probe:cuts:around"
-    elif not (measurable and first_sign(signs, "suspect-unreached")) and suspicions.writes_through_data(sources, signs):
-        mode = "probe:hidden"
-    elif suspicions.may_be_constant(sources, signs) or first_sign(signs, "suspect-residual") is not None:
-        mode = "probe:cuts"
-    elif suspicions.passes_by_a_sum(sources, signs):
-        mode = _measuring("probe:cuts:around", False, signs) if measurable else "probe:cuts:around"
-    elif measurable:
-        mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    added = alone and suspicions.adds_from_arrays(sources, signs)
-    if alone and suspicions.rebuilds(sources, signs):
-        added, mode = True, mode or _measuring("", False, signs)
-    if not asked and (mode != "probe:cuts" or not (measurable or added)):
-        return mode
-    return _measuring(mode, asked, signs)
+    hidden = suspicions.writes_through_data(sources, signs)
+    if hidden and not asked and not (measurable and first_sign(signs, "suspect-unreached")):
+        return "probe:hidden"
+    if not asked and first_sign(signs, *_MEASURED, *_CUT) is None:
+        return ""
+    return _measuring("probe:cuts", asked, signs) if alone else "probe:cuts"
 
 
 def _measuring(mode: str, asked: bool, signs: list[Sign]) -> str:
