@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Collection
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
@@ -15,10 +17,12 @@ from graphdoc.capture.events.cut_records import records_behind
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, users_files
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
+from graphdoc.capture.second_run.cuts import is_draw
 from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.cut_places import is_said
@@ -79,6 +83,7 @@ def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str
 # What is found is told as the failure that it would be if PyTorch raised an error for it: the same evidence, the same
 # causes and the same fixes.
 
+MOST_ENTERED = 200
 MOST_SUSPECTS = 20
 LATER = 4
 """The step after which parameters that were never reached are noted."""
@@ -121,12 +126,19 @@ class Losses(Watch):
         """Losses whose terms were looked at one by one."""
         self.going_back: dict[Any, tuple[Record, frozenset[int]]] = {}
         """By place: numbers that leave a graph and go on in it; what is lost with them is measured."""
+        self._entered: deque[Record] = deque(maxlen=MOST_ENTERED)
+        """Where what the losses take as constants had left its graph, by no word of the author's; the latest last."""
         self._bypassed = Bypassed(audit)
         self.older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
         words = audit.witness.mode.split(":")
-        self._measured = "whatif" in words and "cuts" not in words
-        """What is cut off is told by measure alone."""
+        self._measuring = "whatif" in words
+        self.measured: dict[int, set[int]] = {}
+        """By optimizer: positions of parameters on which a loss was measured to depend."""
+        self.settled = False
+        """Nothing more is measured."""
+        self._unmeasured: Evidence | None = None
+        """What is told of parameters that are cut off where no measure says that."""
         self._around = "around" in words
         """This run was started to see what straight-through sums detach; other detached values are meant, and what was
         made a number is not."""
@@ -146,6 +158,8 @@ class Losses(Watch):
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
             if self.watch is not None:
                 self.watch.differentiating(roots)
+                nodes = (n for n, _ in islice(nodes_behind(roots), DEEP - 1))
+                self._entered += [r for r in reversed(self.watch.cuts_behind(nodes)) if is_draw(r) or not is_said(r)]
                 made = (self.watch._of(leaf) for leaf in leaves.values())
                 self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
@@ -228,15 +242,12 @@ class Losses(Watch):
                 self._suspect_unreached(optimizer, seen)
             return
         missed = self._missed(optimizer) | hungry
-        if self._measured:
-            self.watch.stepped()
-            return
         if self.watch.leaves or self.watch.switched_off:
             self._bypassed.missed(optimizer, seen, missed, self.watch.estimators.values())
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
-            drawn = [(r, r.behind) for r in reversed(self.watch.drawn()) if r.behind & missed]
-            self._tell_missed(drawn, missed, optimizer, seen)
+            entered = [(r, r.behind) for r in self._entered if r.behind & missed and not self.watch.is_beside(r)]
+            self._tell_missed(entered, missed, optimizer, seen)
         self.watch.stepped()
 
     def wants(self, seen: Seen) -> bool:
@@ -433,11 +444,23 @@ class Losses(Watch):
             evidence.extras["loss_terms"] = [[i] for i in range(len(evidence.cuts))] if behind else []
             self._audit.names.update(names)
 
-        self._evidence = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
+        told = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
+        if self._measuring and "positions" in sign.facts and "measured" not in sign.facts:
+            self._unmeasured = self._unmeasured or told
+            return
+        self._evidence = told
         self._audit.tell_early()
 
+    def evidence(self) -> Evidence | None:
+        if self._unmeasured is not None and (self.settled or self._audit.over):
+            facts = self._unmeasured.signs[0].facts
+            if self.measured.get(facts["optimizer"], set()).isdisjoint(facts["positions"]):
+                self._evidence = self._evidence or self._unmeasured
+            self._unmeasured = None
+        return self._evidence
+
     def signs(self) -> list[Sign]:
-        if self._evidence is not None:
+        if self.evidence() is not None and self._evidence is not None:
             told = self._evidence.signs[:1]
             beside = self._bypassed.signs()
             return [*told, *(s for s in beside if not {*s.parameters} <= {n for t in told for n in t.parameters})]

@@ -213,11 +213,9 @@ class TermWatch(CutWatch):
         latest = [r for _, r in sorted(taken, key=lambda e: -e[0])]
         return [r for r in records_behind(latest, MOST_FOLLOWED) if r.origins]
 
-    def drawn(self) -> list[Record]:
-        """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
-        entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
-        behind = records_behind(entered, MOST_FOLLOWED)
-        return [r for r in behind if r.origins and is_draw(r) and id(r) not in self._beside]
+    def is_beside(self, record: Record) -> bool:
+        """Whether this number was added to what has the same leaves behind it."""
+        return id(record) in self._beside
 
     def drawn_into(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Random draws that went as numbers into one term of this loss, which reaches nothing of what they were drawn

@@ -299,6 +299,7 @@ class WhatIf:
         self.look.on = False
         self.answers.complete = True
         if self.witness.audit is not None:
+            self.witness.audit.losses.settled = True
             self.witness.audit.tell_early()
 
     def frames(self, raw: Any) -> Any:

@@ -16,7 +16,7 @@ from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
-from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
+from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, NOISE, ZEROS, Result
 from graphdoc.capture.whatif.window import answer_of
 from graphdoc.evidence import (
     BESIDE,
@@ -73,6 +73,9 @@ class Answers:
         look["within"] = bool(result.base and result.base["within"])
         sign.facts.setdefault("looks", []).append(look)
         sign.count += 1
+        if (audit := self._probe.witness.audit) is not None:
+            known = (i for a in result.answers if a.answer not in (INDEPENDENT, NOISE) for i in a.parameters)
+            audit.losses.measured.setdefault(target.number, set()).update(known)
         return look
 
     def told(self, target: Target, result: Result) -> list[dict[str, Any]]:

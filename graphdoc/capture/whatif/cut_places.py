@@ -25,7 +25,7 @@ from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
-from graphdoc.capture.second_run.cut_recorder import DETACHES, CutRecorder
+from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -201,9 +201,11 @@ def added(
     target: Target, result: Result, look: CutLook
 ) -> Generator[Move, Any, tuple[list[Record], list[dict[str, Any]]] | None]:
     """The conversion whose numbers are added to a loss and do nothing else there, and that sum: in a fork they are what
-    they are where the parameters have moved, and a loss is another while every gradient is the same bit by bit."""
+    they are where the parameters have moved, and a loss is another while every gradient is the same bit by bit. What
+    torch computes of a value that has left its graph is recorded: that needs no measure."""
     every = set(range(len(target.parameters)))
-    places = [rs for rs in look.behind({id(p) for p in target.parameters}) if not is_said(rs[-1])]
+    found = [(rs, rs[-1]) for rs in look.behind({id(p) for p in target.parameters})]
+    places = [rs for rs, r in found if (r.op in CONVERSIONS or r.converted) and not is_said(r)]
     if not places or result.base is None:
         return None
     directions = anywhere(target.torch, target.parameters, every)
