@@ -62,7 +62,6 @@ _MEASURED = (
     *("suspect-shared", "suspect-taken"),
 )
 """Kinds of signs that nothing but a measure tells from what is meant."""
-_CUT = ("suspect-term", "suspect-part", "suspect-unused", "suspect-hungry", "suspect-residual")
 TOO_LONG = "longer than a second run may take"
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
@@ -130,18 +129,16 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     hidden = suspicions.writes_through_data(sources, signs)
     if hidden and not asked and not (measurable and first_sign(signs, "suspect-unreached")):
         return "probe:hidden"
-    if not asked and first_sign(signs, *_MEASURED, *_CUT) is None:
+    if not (asked or measurable or first_sign(signs, "suspect-residual") or suspicions.may_be_cut(sources, signs)):
         return ""
-    return _measuring("probe:cuts", asked, signs) if alone else "probe:cuts"
+    return _measuring(asked, signs) if alone else "probe:cuts"
 
 
-def _measuring(mode: str, asked: bool, signs: list[Sign]) -> str:
+def _measuring(asked: bool, signs: list[Sign]) -> str:
     """The mode in which gradients are measured, of the optimizers too that signs speak of, whenever they step."""
-    cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
-    kinds = (*_MEASURED, GRADIENTS_ASKED, *(["suspect-term"] if cuts else []))
-    measured = [s for s in signs if s.kind in kinds]
+    measured = [s for s in signs if s.kind in (*_MEASURED, GRADIENTS_ASKED, "suspect-term")]
     numbers = sorted({n for s in measured for n in s.facts.get("optimizers", [s.optimizer]) if n >= 0})
-    return f"probe:whatif{':all' if asked else ''}{cuts}{''.join(f':{n}' for n in numbers)}"
+    return f"probe:whatif{':all' if asked else ''}:cuts{''.join(f':{n}' for n in numbers)}"
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Announce | None = None) -> Evidence | None:
@@ -180,7 +177,7 @@ def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Announce | 
     mode = question(evidence)
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
-    if mode == _measuring("", False, evidence.signs) and _agreed_before(kept, evidence):
+    if mode == _measuring(False, evidence.signs) and _agreed_before(kept, evidence):
         return None
     if not kept.may_run:
         _tell_why(evidence.extras, "the first was not run here")

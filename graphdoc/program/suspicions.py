@@ -7,93 +7,43 @@ from collections.abc import Iterator
 
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.exception import warned
-from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.written_out import written_out
-from graphdoc.source.module import each, has, is_method_call, is_within, keyword
+from graphdoc.source.module import each, is_method_call, is_within
 from graphdoc.source.paths import (
     called,
-    detached,
     is_attribute,
-    is_constant,
     is_name,
-    is_read,
     is_set,
     pairs,
-    path_of,
     plain_names,
     without_subscripts,
+    words,
 )
 from graphdoc.source.scopes import own_nodes
 
-_ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
-_NUMBERS = ("item", "tolist")
-_ARRAYS = ("tolist", "numpy")
-_TERM_ENDS = ("detach", "no_grad", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
-_WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
-_MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
+_DECIDES = words("numpy tolist sample multinomial argmax argmin long int round sign floor ceil histc bincount")
+_SAYS = words("detach detach_ data no_grad item requires_grad_")
+_MAKERS = words("tensor as_tensor FloatTensor Variable")
+"""Names of what ends a graph, or a gradient: by the way; by an author's word; where it is given values."""
 FULL = ("full", "full_like", "new_full")
 """Functions that fill a tensor with one number, of which they take no graph."""
 
 
-def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether the program loses a graph somewhere in a way that could explain a sign of this run."""
-    kinds = {s.kind for s in signs}
-    if "suspect-term" in kinds and any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
-        return any(_loses(node) for node in _nodes(sources))
-    if "suspect-unused" in kinds:
-        return any(_cuts(node) for node in _nodes(sources))
-    if "suspect-hungry" in kinds:
-        return any(_is_called(node, _ENDS) for node in _nodes(sources))
-    if "suspect-part" in kinds and all(s.weak for s in signs) and _draws_with_a_path(sources):
-        return True
-    return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
-
-
-def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """The same by what is everyday elsewhere: a term that is detached or decided, features as a list of numbers."""
-    kinds = {s.kind for s in signs}
+def may_be_cut(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether a graph may end somewhere in the program in a way that could explain a sign of this run."""
     if any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
-        return any(_is_called(node, _TERM_ENDS) for node in _nodes(sources))
-    return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
-
-
-def adds_from_arrays(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether a term of the loss may be computed by NumPy or from a list of numbers, where no operation of torch is
-    seen: that is measured."""
+        return True
     kinds = {s.kind for s in signs}
-    added = "suspect-term" in kinds and "suspect-hungry" not in kinds
-    return added and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
+    said = bool(kinds & {"suspect-unused", "suspect-hungry"})  # nothing is learnt there, whatever was meant
+    ends = _DECIDES | _SAYS if said else _DECIDES
+    return (said or "suspect-part" in kinds) and any(_ends(node, ends) for node in _nodes(sources))
 
 
-def rebuilds(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether tensors are made of numbers that may have come out of a graph and go on in it: that is measured."""
-    kinds = {"suspect-term", "suspect-part", "suspect-zero", "suspect-unreached"}
-    return not kinds.isdisjoint(s.kind for s in signs) and any(_rebuilds(node) for node in _nodes(sources))
-
-
-def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:
-    """Whether parameters without gradient may stand in blocks that a reentrant checkpoint ran without recording: none
-    of the inputs required gradients. PyTorch warns of that, and a filter may have swallowed the warning."""
-    said = warned(warnings, "checkpoint-no-input-grad") or bool(reentrant_calls(sources))
-    return said and any(s.kind == "suspect-unreached" for s in signs)
-
-
-def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether parameters without gradient may enter the loss in the detached part of a straight-through sum alone."""
-    return any(s.kind == "suspect-unreached" for s in signs) and _has_an_estimator(sources)
-
-
-def passes_by_a_sum(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether a term that misses parameters may take what a decision looks up, and no straight-through sum of it."""
-    part = any(s.kind == "suspect-part" for s in signs) and all(s.weak for s in signs)
-    return part and _has_an_estimator(sources)
-
-
-def _has_an_estimator(sources: SourceTexts) -> bool:
-    sums = ((file, n) for file, n in bindings.everywhere(sources, ast.BinOp) if isinstance(n.op, ast.Add))
-    return any(_is_estimator(written_out(sources, bindings.frame_of(sources, file, n), n)) for file, n in sums)
+def _ends(node: ast.AST, named: frozenset[str]) -> bool:
+    """Whether an expression ends a graph, by its name or as ``torch.tensor([x, y / 2])``."""
+    name = node.attr if isinstance(node, ast.Attribute) else called(node)
+    given = node.args if isinstance(node, ast.Call) and called(node) in _MAKERS.union(FULL) else []
+    return name in named or any(map(plain_names, given))
 
 
 def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -195,63 +145,3 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
     first = min([*adds, *on], key=_line, default=None)
     anew = len(starts) + len(on) < len(given)  # it is given another value
     return bool(starts) and not anew and (first is None or is_within(addition, first))
-
-
-def _loses(node: ast.AST) -> bool:
-    """``x.data`` that is no gradient's and is read, ``torch.tensor(x)`` of a name, a gradient without a graph."""
-    if is_attribute(node, "data") and is_read(node):
-        return not bindings.text_of(node.value).endswith(".grad")
-    if not isinstance(node, ast.Call):
-        return False
-    if path_of(node.func).endswith("autograd.grad"):
-        return keyword(node, "create_graph") is None
-    made = called(node) in _MAKERS and any(isinstance(a, ast.Name | ast.ListComp | ast.List) for a in node.args[:1])
-    return made or (is_method_call(node, *_NUMBERS) and all(isinstance(a, ast.Starred) for a in node.args))
-
-
-def _rebuilds(node: ast.AST) -> bool:
-    """``torch.tensor([x, y / 2])``, ``torch.full_like(x, float(y))``."""
-    given = node.args if isinstance(node, ast.Call) and called(node) in (*_MAKERS, *FULL) else []
-    return any(map(plain_names, given))
-
-
-def _cuts(node: ast.AST) -> bool:
-    """Anything that ends a graph: asked only where a loss passes by the optimizer that steps for it."""
-    return _is_called(node, _ENDS) or _loses(node) or _makes_leaf(node)
-
-
-def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
-    return called(node) in names
-
-
-def _makes_leaf(node: ast.AST) -> bool:
-    """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
-    is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
-    if not isinstance(node, ast.Call):
-        return False
-    if called(node) == "requires_grad_":
-        return any(n.attr in ("detach", "data") for n in each(node.func, ast.Attribute))
-    flagged = called(node) in _MAKERS and is_constant(keyword(node, "requires_grad"), True)
-    # The whole of it kept under a name may be what a network has computed.
-    return flagged and any(isinstance(a, ast.Name | ast.Attribute) or has(a, ast.Call) for a in node.args[:1])
-
-
-def _draws(node: ast.AST) -> bool:
-    """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
-    return is_method_call(node, "sample") and not node.args and not node.keywords
-
-
-def _draws_with_a_path(sources: SourceTexts) -> bool:
-    """Whether ``sample()`` is called, and a distribution is made that has ``rsample``: others give decisions."""
-    made = any(_is_called(node, _WITH_A_PATH) for node in _nodes(sources))
-    return made and any(_draws(node) for node in _nodes(sources))
-
-
-def _is_estimator(node: ast.AST) -> bool:
-    """``x + (z - x).detach()``: the value of one, the gradient of the other."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            parts = ((kept, detached(cut)) for kept, cut in ((left, right), (right, left)))
-            differences = ((kept, d) for kept, d in parts if isinstance(d, ast.BinOp) and isinstance(d.op, ast.Sub))
-            return any(ast.unparse(d.right) == ast.unparse(kept) for kept, d in differences)
-    return False
