@@ -81,9 +81,8 @@ _LOOKED_FOR = {
 
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:record``, ``probe:writes[:uncompiled]``,
-    ``probe:compiled:uncompiled``, ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in
-    straight-through sums may be told), ``probe:whatif[:all][:OPTIMIZER...]``,
-    ``probe:nonfinite:START[:only|:all]``, or empty for none.
+    ``probe:compiled:uncompiled``, ``probe:hidden``, ``probe:cuts``, ``probe:whatif[:all][:OPTIMIZER...]`` (which looks
+    for cuts as well), ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if needs_record(evidence):
         return RECORD
@@ -138,7 +137,7 @@ def _measuring(asked: bool, signs: list[Sign]) -> str:
     """The mode in which gradients are measured, of the optimizers too that signs speak of, whenever they step."""
     measured = [s for s in signs if s.kind in (*_MEASURED, GRADIENTS_ASKED, "suspect-term")]
     numbers = sorted({n for s in measured for n in s.facts.get("optimizers", [s.optimizer]) if n >= 0})
-    return f"probe:whatif{':all' if asked else ''}:cuts{''.join(f':{n}' for n in numbers)}"
+    return f"probe:whatif{':all' if asked else ''}{''.join(f':{n}' for n in numbers)}"
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Announce | None = None) -> Evidence | None:

@@ -31,8 +31,7 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
         out: the folder into which ``evidence-<pid>.json`` is written.
         mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all``,
             ``:check-gradients`` or ``:learned`` behind it), ``probe:record``,
-            ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``,
-            ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
+            ``probe:writes[:uncompiled]``, ``probe:cuts``, ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
             ``graphdoc.capture.trials.trace``) or ``compare`` (see ``graphdoc.capture.trials.comparing``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
             program had registered there before it imported torch.

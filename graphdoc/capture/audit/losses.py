@@ -139,9 +139,6 @@ class Losses(Watch):
         """Nothing more is measured."""
         self._unmeasured: Evidence | None = None
         """What is told of parameters that are cut off where no measure says that."""
-        self._around = "around" in words
-        """This run was started to see what straight-through sums detach; other detached values are meant, and what was
-        made a number is not."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         audit, torch = self._audit, self._audit.torch
@@ -164,7 +161,7 @@ class Losses(Watch):
                 self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
                 self._suspect(noted, roots)
-            watch = self.watch if not self._around else None
+            watch = self.watch
             for records, at in watch.added(roots) if watch is not None else ():
                 if watch is not None and self._again(site_of(records[0].raw)):
                     beside = any(at is here for _, here in watch.residuals.values())
@@ -198,7 +195,7 @@ class Losses(Watch):
     def _drawn_into(self, noted: Noted, roots: list[Any]) -> list[tuple[Record, frozenset[int]]]:
         """Draws by which one term of the loss misses what others reach; the first run only notes that one does."""
         self._parts += 1
-        if self._around or self._parts > MOST_PARTS:
+        if self._parts > MOST_PARTS:
             return []
         with self._unseen(), self._audit.torch.no_grad():
             held = self._audit.journal.held()
@@ -309,7 +306,6 @@ class Losses(Watch):
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase."""
         last = self._audit.journal.latest("backward")
-        cut = [(r, b) for r, b in cut if not self._around or r.op in CONVERSIONS or r.converted]
         if len(cut) < OFTEN or last is None:
             return
         # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
