@@ -72,7 +72,7 @@ class Goals(Watch):
         softmax = [n for n in nodes if type(n).__name__ == "LogSoftmaxBackward0"]
         predicted = {g.predicted for g in goals}.union(*map(walk.inputs_of, softmax))
         found = [(g, mine) for g in goals if (mine := self._shared(g, predicted))]
-        above = _above(nodes) if found else {}
+        above = walk.users_of(nodes) if found else {}
         self._unsure = any(not _is_entropy(g.loss) for g, _ in found)
         terms = _terms(call.roots) if found else set()
         found = [(g, m) for g, m in found if not _is_entropy(g.loss) or _rates(g, m, terms)]
@@ -124,15 +124,6 @@ def _goals(nodes: list[Any]) -> Iterator[_Goal]:
                     yield _Goal(node, walk.inputs_of(logarithms[0])[0], edges[operand], operand)
 
 
-def _above(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """The nodes that use each of these."""
-    found: dict[Any, list[Any]] = {node: [] for node in nodes}
-    for node in nodes:
-        for n in walk.inputs_of(node):
-            found[n].append(node)
-    return found
-
-
 def _terms(roots: list[Any]) -> set[Any]:
     """What a loss is a weighted sum of, on the way to each as well; no parameter."""
     found: list[Any] = []
@@ -153,7 +144,7 @@ def _rates(goal: _Goal, mine: set[int], terms: set[Any]) -> bool:
 
 def _is_apart(nodes: list[Any], loss: Any, above: dict[Any, list[Any]]) -> bool:
     """Whether these are used as a goal or a weight alone."""
-    users = {n for node in nodes for n in above[node]} - {loss, *nodes}
+    users = {n for node in nodes for n in above.get(node, ())} - {loss, *nodes}
     return {type(n).__name__ for n in users} <= {"MulBackward0", "XlogyBackward0"}
 
 
@@ -170,7 +161,7 @@ def _chosen(goal: _Goal, above: dict[Any, list[Any]]) -> float:
     if chances is None or not _is_apart(before, goal.loss, above):
         return 0.0
     surest = chances.amax(saved.signed(made[0]._saved_dim)).reshape(-1)
-    passed += walk.reached([goal.loss], lambda n: above[n], HIGHEST)
+    passed += walk.reached([goal.loss], lambda n: above.get(n, ()), HIGHEST)
     every = (_seldom(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
     return max((one for one in every if one), default=0.0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from functools import cache
 from itertools import islice
@@ -668,18 +667,13 @@ def are_twins(old: Iterable[Any], new: Iterable[Any]) -> bool:
 
 def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
     """Ids of the parameters that any living optimizer holds, and the living module of each parameter by its id."""
-    held: set[int] = set()
+    made = (o for o in instances_of(torch.optim.Optimizer) if "param_groups" in o.__dict__)
     owners: dict[int, Any] = {}
-    module, optimizer = torch.nn.Module, torch.optim.Optimizer
-    for obj in gc.get_objects():
-        mro = type(obj).__mro__  # never isinstance: that would touch lazy proxies
-        if module in mro:
-            for p in (obj.__dict__.get("_parameters") or {}).values():
-                if p is not None:
-                    owners.setdefault(id(p), obj)
-        elif optimizer in mro and "param_groups" in obj.__dict__:
-            held.update(id(p) for p in parameters_of(obj))
-    return held, owners
+    for module in instances_of(torch.nn.Module):
+        for p in (module.__dict__.get("_parameters") or {}).values():
+            if p is not None:
+                owners.setdefault(id(p), module)
+    return {id(p) for o in made for p in parameters_of(o)}, owners
 
 
 # Layers that a forward makes anew: their parameters get gradients once, and are gone before a step could use them.
