@@ -128,3 +128,23 @@ def test_a_layer_that_no_optimizer_holds_is_looked_at_without_its_code(root: str
     plain, seen = both(script(tmp_path, BETWEEN.replace("{root}", root)))
     assert seen.result == plain
     assert not seen.troubles, seen.troubles
+
+
+SWITCHED = """
+net = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+with torch.no_grad():
+    mean = net.weight.mean()
+for i in range(4):
+    loss = net(torch.randn(3, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    if i == 3:
+        loss.backward()
+"""
+
+
+def test_what_we_switch_is_no_switch_of_the_program(tmp_path: Path) -> None:
+    evidence = run(script(tmp_path, SWITCHED)).only
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    assert [lines[f["line"] - 1] for f in evidence.extras["switches"]["no_grad"]] == ["with torch.no_grad():"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from sys import _getframe
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.clearing import LAST, Aliases, Clearing, Collecting, Taken, Wasted
@@ -27,7 +28,7 @@ from graphdoc.capture.audit.steps import AtRest, PastScaler, Rounded, Starved, U
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
-from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
+from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, EngineCall, Open, Sparse, Watch
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
 from graphdoc.capture.process.quiet import Unseen
@@ -46,8 +47,6 @@ ALL, APART = 64, 32
 so many."""
 MOST_CLEARS = 50
 """Modules that clear gradients, of which it is asked whose they are."""
-MOST_LOADED = 100_000
-"""Parameters that are known to come from elsewhere."""
 
 
 class Audit:
@@ -70,27 +69,29 @@ class Audit:
         """No optimizer's next step was to be looked at when one was last: the calls since are passed over too."""
         self.reached: dict[int, int] = living.forgetting({})
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
-        self.losses, self.unstepped, self.stale, self.once = Losses(self), Unstepped(self), Stale(self), Once(self)
+        self.losses, self.stale, self.once, self.flattened = Losses(self), Stale(self), Once(self), Flattened(self)
         self.followers, self.targets, self.unheld = Followers(self), Targets(self), Unheld(self)
-        self.clearing, self.clips, self.deadends, self.moved = Clearing(self), Clips(self), DeadEnds(self), Moved(self)
-        self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
-        self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
-        self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
-        self.taken, self.parted, self.unbent, self.rounded = Taken(self), Parted(self), Unbent(self), Rounded(self)
-        self.replaced, self.taken_back = Replaced(self), LoadTakenBack(self)
+        self.clips, self.deadends, self.moved, self.streams = Clips(self), DeadEnds(self), Moved(self), Streams(self)
+        self.taken, self.beside, self.restored = Taken(self), BesideLoss(self), Restored(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
-            *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
-            *(self.unheld, self.clearing, Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
-            *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
-            *(Starved(self), self.unreduced, self.rounded, self.flattened, ZeroLoss(self)),
-            *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
-            *(self.replaced, self.taken_back, PastScaler(self)),
+            *(unused, self.losses, Unstepped(self), Aliases(self), self.stale, self.followers, self.targets),
+            *(self.unheld, Clearing(self), Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
+            *(Flagged(self), Inner(self), Products(self), References(self), Baselines(self), Collecting(self)),
+            *(Starved(self), Unreduced(self), Rounded(self), self.flattened, ZeroLoss(self)),
+            *(Undone(self), AtRest(self), MadeAnew(self), Dropped(self), self.streams, self.restored, Wasted(self)),
+            *(self.once, self.beside, Shared(self), self.taken, Parted(self), Unbent(self), Goals(self)),
+            *(Replaced(self), LoadTakenBack(self), PastScaler(self)),
         ]
-        """In the order in which they are asked and tell."""
-        self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
-        stepping = [w for w in self.watches if type(w).stepped is not Watch.stepped]
+        """In the order in which they hear of what happens, and tell."""
+
+        def hearing(moment: str) -> list[Any]:
+            """Those that have something to do at such a moment."""
+            return [w for w in self.watches if getattr(type(w), moment) is not getattr(Watch, moment)]
+
+        self._calling, self._beginning, self._asking = hearing("called"), hearing("began"), hearing("asked")
+        self._giving, self._loading, self._zeroing = hearing("gave"), hearing("loaded"), hearing("zeroed")
+        stepping = hearing("stepped")
         self._closely = [(w.of_interest, w.stepped) for w in stepping]
         late = [w for w in stepping if not isinstance(w, Early | Sparse)]
         self._later = [(w.wants if isinstance(w, Open) else None, w.stepped) for w in late]
@@ -106,54 +107,50 @@ class Audit:
 
     # -- what happens --------------------------------------------------------------------------------------------
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
-        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id. ``inputs``
-        are the only ones that it gives gradient to, where the call names them."""
-        self._wake()
-        for ident in leaves:
-            self.reached[ident] = self.reached.get(ident, 0) + 1
-        for watch in self._calling:
-            watch.called(noted, outputs, leaves)
-        self.clearing.called(noted, outputs, leaves, inputs)
+    def unseen(self) -> Unseen:
+        """The program sees nothing of what is done within: all that the audit does at one moment."""
+        self._moment = Unseen(self.torch, self.witness.anomaly, None)
+        return self._moment
 
-    def _wake(self) -> None:
+    def running(self) -> list[FrameType]:
+        """The user's functions that are running, whose names are to be read at this moment."""
+        found = user_frames(_getframe(1))
+        self._moment.frame = next(iter(found), None)
+        return found
+
+    def calling(self, noted: Noted, outputs: Any, leaves: dict[int, Any] | None, args: tuple[Any, ...]) -> None:
+        """A call into the engine is about to run, with these further arguments; ``leaves`` are those behind its roots,
+        by id, if it is looked at."""
+        backward = noted[1] == "backward"
+        if leaves is None and (self.asleep or not backward):
+            return
+        call = EngineCall(noted, outputs, leaves, args)
+        with self.unseen():
+            if leaves is not None:
+                self.wake()
+                for ident in leaves if backward else ():
+                    self.reached[ident] = self.reached.get(ident, 0) + 1
+                for watch in self._calling if backward else self._asking:
+                    (watch.called if backward else watch.asked)(call)
+            for watch in self._beginning if backward else ():
+                watch.began(call)
+
+    def wake(self) -> None:
         """The next step of each optimizer is looked at."""
         self.asleep = False
         for seen in self.journal.optimizers.values():
             seen.due = 0
 
-    def began(self, noted: Noted, outputs: Any) -> None:
-        """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
-        self.moved.began(noted, outputs)
-        self.undone.began()
-        self.replaced.began(noted)
-        self.taken_back.began()
-        self.rounded.began()
-        self.beside.differentiated(noted, outputs)
-
-    def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
-        """A grad call that is looked at is about to run; ``args`` are those of the engine."""
-        self._wake()
-        self.beside.differentiated(noted, outputs)
-        self.products.asked(noted, outputs, args)
-        self.unbent.asked(noted, outputs, args)
-        self.unheld.asked(args[3] if len(args) > 3 else ())
-        self.made_anew.asked(args[3] if len(args) > 3 else ())
-        self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
-
     @property
     def waits(self) -> bool:
         """Whether the engine call that runs now is of interest when it ends."""
-        return self.products.waits or self.unreduced.waits or self.unbent.waits
+        return any(watch.waits for watch in self._giving)
 
     def gave(self, noted: Noted, results: Any) -> None:
         """Such a call has ended well."""
-        if self.unreduced.waits:
-            self.unreduced.gave()
-        if self.products.waits:
-            self.products.gave(noted, results)
-        if self.unbent.waits:
-            self.unbent.gave(results)
+        with self.unseen():
+            for watch in [w for w in self._giving if w.waits]:
+                watch.gave(noted, results)
 
     def given(self, state: Any) -> None:
         """A module's ``state_dict()`` is about to return this."""
@@ -161,15 +158,9 @@ class Audit:
 
     def loaded(self, module: Any, state: Any, assign: bool = False) -> None:
         """``module.load_state_dict(state)`` is about to run."""
-        if assign:
-            self.parted.loaded(module, state)
-        elif self.taken_back.loads(module):
-            self.unheld.look_again()
-            self._wake()
-        self.targets.loaded(module, state)
-        self.restored.loaded(module, state)
-        if len(self.unheld.loaded) < MOST_LOADED:
-            self.unheld.load(list(module.parameters()))
+        with self.unseen():
+            for watch in self._loading:
+                watch.loaded(module, state, assign)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run, before a step that is looked at."""
@@ -189,9 +180,9 @@ class Audit:
             self.moved.cleared()
 
     def _throw(self, optimizer: Any, seen: Seen, here: stacks.Stack) -> None:
-        if not seen.steps:
-            self.unstepped.zeroed(optimizer, seen, here)
-        self.clearing.zeroed(optimizer, seen, here)
+        with self.unseen():
+            for watch in self._zeroing:
+                watch.zeroed(optimizer, seen, here)
 
     @property
     def hears(self) -> bool:
@@ -202,9 +193,10 @@ class Audit:
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at."""
         closely = seen.steps <= CLOSELY or seen.steps in LOOKS
-        for asked, stepped in self._closely if closely else self._later:
-            if asked is None or asked(seen):
-                stepped(optimizer, seen)
+        with self.unseen():
+            for asked, stepped in self._closely if closely else self._later:
+                if asked is None or asked(seen):
+                    stepped(optimizer, seen)
         seen.due = self._next(seen)
         self.asleep = all(s.due > s.steps + 1 for s in self.journal.optimizers.values())
 
@@ -247,12 +239,13 @@ class Audit:
 
     def _signs(self) -> list[Sign]:
         found = list[Sign]()
-        for watch in self.watches:
-            found += (signs := watch.signs())
-            for sign in signs if self.early and watch not in self._closer else ():
-                # That is of one backward call, which no later step contradicts; or no first run has looked for it.
-                if sign.kind not in AS_IF | SECOND_LOOK:
-                    sign.facts[SO_FAR] = True
+        with Unseen(self.torch, self.witness.anomaly, None):
+            for watch in self.watches:
+                found += (signs := watch.signs())
+                for sign in signs if self.early and watch not in self._closer else ():
+                    # That is of one backward call, which no later step contradicts; or no first run has looked for it.
+                    if sign.kind not in AS_IF | SECOND_LOOK:
+                        sign.facts[SO_FAR] = True
         return found + self.witness.scaler.signs()
 
     def tell(self, evidence: Evidence) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator
 from itertools import pairwise, takewhile
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 import torch._C as torch_c
@@ -15,7 +14,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import optimizer_functions, plain, site_of
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
+from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
@@ -23,6 +22,7 @@ from graphdoc.evidence import Holder, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Entry, Noted, Seen
 
 
@@ -102,14 +102,12 @@ class Clearing(Sparse):
         """Two calls on one root that have both added to these parameters."""
         self._doubled = 0
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
-        """A backward call that is looked at is about to run; ``inputs`` are the only leaves that it gives gradient to,
-        where the call names them."""
-        first = outputs[0] if len(outputs) == 1 and not inputs else None
+    def called(self, call: EngineCall) -> None:
+        first = call.outputs[0] if len(call.outputs) == 1 and not call.inputs else None
         whole = isinstance(first, self._audit.torch.Tensor) and first.numel() == 1  # on one number, for all behind it
-        leaves = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
-        self._latest = noted
-        self._compare_roots(noted, leaves, whole)
+        leaves = {id(t): t for t in call.inputs if id(t) in call.leaves} if call.inputs else call.leaves
+        self._latest = call.noted
+        self._compare_roots(call.noted, leaves, whole)
         for seen in self._audit.journal.optimizers.values():
             followed = self._followed.get(seen.id)
             if followed is None:
@@ -117,21 +115,20 @@ class Clearing(Sparse):
             if followed.left and not followed.healthy:
                 self._compare(followed, leaves)
             if not seen.parameters or any(i in leaves for i in seen.parameters):
-                followed.backward, followed.thrown, followed.used = noted, None, False
-                followed.calls.add(noted[0])
+                followed.backward, followed.thrown, followed.used = call.noted, None, False
+                followed.calls.add(call.noted[0])
                 if seen.steps < LAST:
-                    self._feed(followed, seen, noted, leaves)
+                    self._feed(followed, seen, call.noted, leaves)
 
     def _feed(self, followed: _Followed, seen: Seen, noted: Noted, leaves: dict[int, Any]) -> None:
         """A call is about to add to these gradients, or to begin them anew."""
-        with self._unseen(), self._audit.torch.no_grad():
-            some = [leaves[i] for i in seen.parameters if i in leaves][:MOST_SAMPLED]
-            states = {id(p): self._state(p) for p in some}
-            if all(known is None or known[2] == 0.0 for known in states.values()):
-                followed.fed.clear()
-                followed.after.clear()
-            elif not followed.fed and any(k != followed.after.get(i) for i, k in states.items() if k is None or k[2]):
-                followed.after.clear()
+        some = [leaves[i] for i in seen.parameters if i in leaves][:MOST_SAMPLED]
+        states = {id(p): self._state(p) for p in some}
+        if all(known is None or known[2] == 0.0 for known in states.values()):
+            followed.fed.clear()
+            followed.after.clear()
+        elif not followed.fed and any(k != followed.after.get(i) for i, k in states.items() if k is None or k[2]):
+            followed.after.clear()
         followed.fed.append(noted)
 
     def _compare_roots(self, noted: Noted, leaves: dict[int, Any], whole: bool) -> None:
@@ -142,25 +139,23 @@ class Clearing(Sparse):
         elif self._root is None or self._root[0] != root:
             self._root, self._again = (root, noted), None
         else:
-            with self._unseen(), self._audit.torch.no_grad():
-                held = self._audit.journal.held() or leaves.keys()  # before the first step none may be known
-                states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
+            held = self._audit.journal.held() or leaves.keys()  # before the first step none may be known
+            states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
             added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
             self._again = (self._root[1], noted, added) if added else None
 
     def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
-        with self._unseen(), self._audit.torch.no_grad():
-            for ident, (ref, its, version, total) in followed.left.items():
-                p = leaves.get(ident)
-                if p is None or ref() is not p:
-                    continue
-                known = self._state(p)
-                first = ident not in followed.reached
-                followed.reached.add(ident)
-                if known is None or known[2] == 0.0:
-                    followed.sane.add(ident)
-                elif first and known != (its, version, total):
-                    followed.healthy = True
+        for ident, (ref, its, version, total) in followed.left.items():
+            p = leaves.get(ident)
+            if p is None or ref() is not p:
+                continue
+            known = self._state(p)
+            first = ident not in followed.reached
+            followed.reached.add(ident)
+            if known is None or known[2] == 0.0:
+                followed.sane.add(ident)
+            elif first and known != (its, version, total):
+                followed.healthy = True
         followed.sane.update(i for i, p in leaves.items() if p.grad is None)
         for ident in followed.sane & followed.left.keys():
             del followed.left[ident]
@@ -174,7 +169,6 @@ class Clearing(Sparse):
         return id(grad), grad._version, float(some_of(numbers, MOST_ELEMENTS).abs().double().sum())
 
     def zeroed(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
-        """An optimizer is about to be cleared, or a module with what it holds."""
         self._root = self._again = None
         followed = self._followed.setdefault(seen.id, _Followed())
         followed.cleared = raw
@@ -213,14 +207,13 @@ class Clearing(Sparse):
         followed.reached.clear()
         if followed.healthy or not mine:
             return
-        with self._unseen(), self._audit.torch.no_grad():
-            rest = [p for p in mine if id(p) not in followed.sane]
-            some = [rest[0], rest[len(rest) // 2], rest[-1]][:MOST_SAMPLED] if rest else []
-            # Which are cleared and which are not has to be told of each.
-            for p in rest if followed.sane and followed.kept + 1 in (FEW, ENOUGH) else some:
-                known = self._state(p)
-                if known is not None and known[2] > 0.0:
-                    followed.left[id(p)] = (Ref(p), *known)
+        rest = [p for p in mine if id(p) not in followed.sane]
+        some = [rest[0], rest[len(rest) // 2], rest[-1]][:MOST_SAMPLED] if rest else []
+        # Which are cleared and which are not has to be told of each.
+        for p in rest if followed.sane and followed.kept + 1 in (FEW, ENOUGH) else some:
+            known = self._state(p)
+            if known is not None and known[2] > 0.0:
+                followed.left[id(p)] = (Ref(p), *known)
 
     def _uses(self, seen: Seen) -> None:
         """This optimizer has used the gradients of backward calls: what those left with the others is not theirs."""
@@ -244,7 +237,7 @@ class Clearing(Sparse):
             followed.healthy = followed.healthy or not any(e.create_graph for e in self._since(followed))
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
             followed.kept += 1
-            self._so_often(followed.kept, seen, lambda: self._kept(followed, seen, mine))
+            self._so_often(followed.kept, seen, lambda: self._never(followed, seen, mine))
         elif mine and followed.left:
             followed.healthy = True
         thrown = followed.thrown
@@ -301,8 +294,7 @@ class Clearing(Sparse):
         spent, followed.spent = followed.spent, fed or followed.spent
         if fed and spent and followed.after:
             followed.again.append((seen.steps, spent[-1], fed[0]))
-        with self._unseen(), self._audit.torch.no_grad():
-            followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
+        followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
         places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
         if len(followed.again) < TIMES or followed.cleared is None or len(places) != 1:
             return
@@ -326,7 +318,7 @@ class Clearing(Sparse):
     def signs(self) -> list[Sign]:
         return [*self._found, *self._at_end(lambda seen: self._followed[seen.id].always(seen.steps))]
 
-    def _kept(self, followed: _Followed, seen: Seen, mine: list[Any]) -> Sign | None:
+    def _never(self, followed: _Followed, seen: Seen, mine: list[Any]) -> Sign | None:
         audit = self._audit
         since = self._since(followed)
         others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
@@ -372,48 +364,44 @@ class Aliases(Watch):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._searches = 0
-        self._kept: dict[Any, Sign] = {}
         self._alone: tuple[int, int] | None = None
         """What ``_references`` counts for a gradient that nobody else keeps."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        if self._searches >= MOST_SEARCHES or all(p.grad is None for p in leaves.values()):
+    def called(self, call: EngineCall) -> None:
+        if self._searches >= MOST_SEARCHES or all(p.grad is None for p in call.leaves.values()):
             return
         shared: dict[Any, Any] = {}
-        with self._unseen():
-            try:
-                alone = self._alone = self._alone or _references(_alone(self._audit.torch))
-                for p in leaves.values():
-                    if p.grad is not None and any(n > m for n, m in zip(_references(p), alone, strict=True)):
-                        shared[storage_of(p.grad)] = p
-            except (AttributeError, RuntimeError, TypeError, NotImplementedError):
-                return  # gradients that are no plain tensors
+        try:
+            alone = self._alone = self._alone or _references(_alone(self._audit.torch))
+            for p in call.leaves.values():
+                if p.grad is not None and any(n > m for n, m in zip(_references(p), alone, strict=True)):
+                    shared[storage_of(p.grad)] = p
+        except (AttributeError, RuntimeError, TypeError, NotImplementedError):
+            return  # gradients that are no plain tensors
         if shared:
             self._searches += 1
-            self._search(noted, shared)
+            self._search(call.noted, shared)
 
     def _search(self, noted: Noted, shared: dict[Any, Any]) -> None:
         """Under which names of the functions that are running the shared gradients are kept."""
-        audit, frame = self._audit, _getframe(1)
-        with self._unseen(frame):
-            running = user_frames(frame)
-            cwd = audit.witness.cwd
-            lines = {(f.f_code.co_qualname, shown_file(f.f_code.co_filename, cwd)): f.f_lineno for f in running}
-            census = Census(roots_of(running), audit.torch)
-            kept: dict[tuple[str, str, str], dict[str, Any]] = {}
-            owned = {id(p) for p in shared.values()}
-            for ident in census.tensor_paths:
-                parameter = shared.get(storage_of(census.tensors[ident])) if ident not in owned else None
-                for holder in census.holders(ident, True, cwd) if parameter is not None else ():
-                    line = lines.get((holder.function, holder.file))
-                    if line is not None and len(holder.steps) > 1:  # a single name is what a loop has left behind
-                        at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "of": set()})
-                        at["of"].add(id(parameter))
-                        entry = _entry(holder)
-                        at["entry"] = entry if at.get("entry", entry) == entry else ""
-            for cls, file, name, parameter in self._within_optimizers(shared):
-                at = kept.setdefault((name, "", file), {"line": 0, "of": set(), "class": cls})
-                at["of"].add(id(parameter))
+        audit, running = self._audit, self._audit.running()
+        cwd = audit.witness.cwd
+        lines = {(f.f_code.co_qualname, shown_file(f.f_code.co_filename, cwd)): f.f_lineno for f in running}
+        census = Census(roots_of(running), audit.torch)
+        kept: dict[tuple[str, str, str], dict[str, Any]] = {}
+        owned = {id(p) for p in shared.values()}
+        for ident in census.tensor_paths:
+            parameter = shared.get(storage_of(census.tensors[ident])) if ident not in owned else None
+            for holder in census.holders(ident, True, cwd) if parameter is not None else ():
+                line = lines.get((holder.function, holder.file))
+                if line is not None and len(holder.steps) > 1:  # a single name is what a loop has left behind
+                    at = kept.setdefault((holder.base, holder.function, holder.file), {"line": line, "of": set()})
+                    at["of"].add(id(parameter))
+                    entry = _entry(holder)
+                    at["entry"] = entry if at.get("entry", entry) == entry else ""
+        for cls, file, name, parameter in self._within_optimizers(shared):
+            at = kept.setdefault((name, "", file), {"line": 0, "of": set(), "class": cls})
+            at["of"].add(id(parameter))
         if not kept:
             return
         audit.snapshot()
@@ -440,9 +428,6 @@ class Aliases(Watch):
                 for name, tensor in _named_within(state, "", self._audit.torch.Tensor):
                     if (parameter := shared.get(storage_of(tensor))) is not None:
                         yield type(optimizer).__name__, shown_file(file, self._audit.witness.cwd), name, parameter
-
-    def signs(self) -> list[Sign]:
-        return list(self._kept.values())
 
 
 def _entry(holder: Holder) -> str:
@@ -548,13 +533,13 @@ class Taken(Early):
         self._latest = -1
         self._gone = False
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
-        again = next((p for i, p in leaves.items() if i in self._reached), None)
+    def called(self, call: EngineCall) -> None:
+        again = next((p for i, p in call.leaves.items() if i in self._reached), None)
         cleared = self._audit.journal.latest("zero_grad")
         if again is not None and again.grad is None and (cleared is None or cleared.index < self._latest):
             self._gone = True
-        self._latest = noted[0]
-        self._reached.update(leaves)
+        self._latest = call.noted[0]
+        self._reached.update(call.leaves)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         gone, self._gone = self._gone, False

@@ -9,14 +9,12 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING
 from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
@@ -27,6 +25,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted
 
 
@@ -69,25 +68,23 @@ class Baselines(Watch):
         """Leaves behind the values that losses fit, by id, with where the first of these losses is computed, and all
         leaves behind its value."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._found or not self._may_look(MOST_BASELINES):
             return
-        with self._unseen(_getframe(1)):
-            roots = tensor_roots(outputs)
-            fits, products = _of_interest(roots)
-            fitted: dict[Any, Any] = {}
-            for node in fits:
-                inside, differs = _values(walk.inputs_of(node), LINEAR | _NORMAL)
-                if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
-                    fitted.update((v, node) for v in inside if v not in fitted)
-            known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
-            weighed = (w for p in products[:MOST_WEIGHTS] if (w := self._weight(p)) is not None)
-            own = next(weighed, None) if self._fitted and not known else None
-            self._note_fits(fitted)
+        fits, products = _of_interest(call.roots)
+        fitted: dict[Any, Any] = {}
+        for node in fits:
+            inside, differs = _values(walk.inputs_of(node), LINEAR | _NORMAL)
+            if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
+                fitted.update((v, node) for v in inside if v not in fitted)
+        known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
+        weighed = (w for p in products[:MOST_WEIGHTS] if (w := self._weight(p)) is not None)
+        own = next(weighed, None) if self._fitted and not known else None
+        self._note_fits(fitted)
         if known:
-            self._note(noted, known, fitted)
+            self._note(call.noted, known, fitted)
         elif own is not None:
-            self._note_own(noted, *own)
+            self._note_own(call.noted, *own)
 
     def _note_fits(self, fitted: dict[Any, Any]) -> None:
         """Note what lies behind these values, in one walk: a rollout may fit a thousand of them."""
@@ -319,32 +316,27 @@ class References(Watch):
         self._own: dict[Any, Sign] = {}
         """By the place of a distance of parameters from themselves."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if not self._own and (self._found or not self._may_look(MOST_COPIES, False)):
             return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
-        stepped = {i: at for at, mine in latest for i in mine if i in leaves}
+        stepped = {i: at for at, mine in latest for i in mine if i in call.leaves}
         if not stepped:
             return
         self._looks += 1
-        with self._unseen(_getframe(1)):
-            order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
-            last = max(stepped.values())
-            pairs = [(f.node, pair) for f in order if (pair := _operands(f.node)) is not None]
-            self._note_own(noted, order, pairs, stepped)
-            if self._found or not any(f.sequence < last and f.op in COPIES for f in order):
-                return
-            found = list(_differences(pairs, stepped))
-        if found:
-            self._note(noted, found)
+        last = max(stepped.values())
+        pairs = [(f.node, pair) for f in call.order if (pair := _operands(f.node)) is not None]
+        self._note_own(call, pairs, stepped)
+        if not self._found and any(f.sequence < last and f.op in COPIES for f in call.order):
+            self._note(call.noted, _differences(pairs, stepped))
 
-    def _note_own(self, noted: Noted, order: walk.Graph, pairs: list[Any], stepped: dict[int, int]) -> None:
+    def _note_own(self, call: EngineCall, pairs: list[Any], stepped: dict[int, int]) -> None:
         """Distances of parameters from themselves. A list of the parameters where their copies were meant makes one;
         so does a comparison of each pair of some networks, that of a network and itself too, beside others."""
         own: dict[Any, tuple[stacks.Stack, set[int]]] = {}
-        squared = (f for f in order if f.op == "MulBackward0" and len({*f.node.next_functions}) == 1)
-        bent = {n for f in (*squared, *(f for f in order if f.op in _BENT)) for n, _ in f.node.next_functions}
+        squared = (f for f in call.order if f.op == "MulBackward0" and len({*f.node.next_functions}) == 1)
+        bent = {n for f in (*squared, *(f for f in call.order if f.op in _BENT)) for n, _ in f.node.next_functions}
         for node, pair in pairs:
             measures = node in bent or type(node).__name__ in _DISTANCES
             stack = stacks.stack_of(node) if measures else None
@@ -363,14 +355,14 @@ class References(Watch):
             if at in self._own:
                 self._own[at].count += 1
                 continue
-            facts = {"backward": self._line(noted)}
-            self._own[at] = self._sign("own-self", stack, None, mine, event=noted[0], count=OFTEN, facts=facts)
+            facts = {"backward": self._line(call.noted)}
+            self._own[at] = self._sign("own-self", stack, None, mine, event=call.noted[0], count=OFTEN, facts=facts)
             self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         return self._found + [sign for at, sign in self._own.items() if at not in self._others]
 
-    def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
+    def _note(self, noted: Noted, found: Iterable[tuple[Any, Any, frozenset[int]]]) -> None:
         """What was found, by the place of the copy that comes first: it is told when it is there again."""
         kept = [(stacks.stack_of(copy), stacks.stack_of(node), leaves) for copy, node, leaves in found]
         known = [(c, n, leaves) for c, n, leaves in kept if c is not None and n is not None]
@@ -493,20 +485,17 @@ class Dropped(Watch):
         """By the id of the code, which the drop or this table keeps."""
         self._codes: list[CodeType] = []
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         some = any(self._drops.values())
         if self._found or not self._may_look(MOST_LOSSES if some else MOST_DROPS):
             return
-        with self._unseen(_getframe(1)):
-            roots = tensor_roots(outputs)
-            order = walk.walk(roots, walk.DEEP - 1)
-            made = [stacks.stack_of(f.node) for f in order]
-            drops = self._drops_of({id(m.chain): m for m in made if m is not None})
-            raws = [m.raw if m is not None else [] for m in made] if drops else []
-            for drop in drops:
-                used = self._is_leak(order, raws, drop)
-                if used is not None:
-                    self._note(noted, drop, raws[used[0]], used[1])
+        made = [stacks.stack_of(node) for node in call.order.nodes]
+        drops = self._drops_of({id(m.chain): m for m in made if m is not None})
+        raws = [m.raw if m is not None else [] for m in made] if drops else []
+        for drop in drops:
+            used = self._is_leak(call.order, raws, drop)
+            if used is not None:
+                self._note(call.noted, drop, raws[used[0]], used[1])
 
     def _drops_of(self, made: dict[int, stacks.Stack]) -> list[Drop]:
         """The drops in the functions that made a graph, of which each has a chain of calls for all its nodes."""

@@ -7,12 +7,10 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import (
     LINEAR,
     PRODUCTS,
@@ -35,6 +33,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -171,23 +170,21 @@ class DeadEnds(Sparse):
         self._place: tuple[type, Any] = (object, None)
         """Of what was told of a term: the kind of its node, and the expression that has made it."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        told = self._found and "term" in self._found[0].facts and noted[0] >= self._due
+    def called(self, call: EngineCall) -> None:
+        told = self._found and "term" in self._found[0].facts and call.noted[0] >= self._due
         if not told and (self._met is not None or not self._may_look(MOST_LOOKS)):
             return
-        with self._unseen():
-            roots = tensor_roots(outputs)
-            order = walk.walk(roots, MOST_NODES)
-            nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
-            blocks = {n: block for n, node in nodes if (block := _block(node)) is not None}
-            if told:  # a perturbation begins at zero perhaps
-                self._due = 2 * noted[0] - self._told
-                if _alive_at(*self._place, order, blocks.values()):
-                    self._found = []
-            elif blocks:
-                self._look(noted, order, blocks)
-                if self._met is None:
-                    self._look_at_terms(noted, order, {order.nodes[n]: b for n, b in blocks.items()}, roots)
+        order = call.order
+        nodes = enumerate(order.nodes) if len(order) < MOST_NODES else ()
+        blocks = {n: block for n, node in nodes if (block := _block(node)) is not None}
+        if told:  # a perturbation begins at zero perhaps
+            self._due = 2 * call.noted[0] - self._told
+            if _alive_at(*self._place, order, blocks.values()):
+                self._found = []
+        elif blocks:
+            self._look(call.noted, order, blocks)
+            if self._met is None:
+                self._look_at_terms(call.noted, order, {order.nodes[n]: b for n, b in blocks.items()}, call.roots)
 
     def _look_at_terms(self, noted: Noted, every: Graph, known: dict[Any, Block], roots: list[Any]) -> None:
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
@@ -302,15 +299,14 @@ class DeadEnds(Sparse):
         mine = [p for p in parameters_of(optimizer) if id(p) in self._refs and self._refs[id(p)]() is p]
         if not mine:
             return
-        with self._unseen(), audit.torch.no_grad():
-            grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
-            least = self._rounding(optimizer) if self._rounds else 0.0
-            zero = all(g is not None and bool((g.abs() <= least).all()) for g in grads)
-            if sign.facts["op"] == UNREGISTERED:
-                zero = all(p.grad is None for p in mine)
-            if sign.kind == "scale-alone":
-                shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
-                zero, self._share = len(shares) == len(grads), min([self._share, *shares])
+        grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
+        least = self._rounding(optimizer) if self._rounds else 0.0
+        zero = all(g is not None and bool((g.abs() <= least).all()) for g in grads)
+        if sign.facts["op"] == UNREGISTERED:
+            zero = all(p.grad is None for p in mine)
+        if sign.kind == "scale-alone":
+            shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
+            zero, self._share = len(shares) == len(grads), min([self._share, *shares])
         if self._found:
             self._due = 2 * seen.steps
             if any(g is not None and bool((g.abs() > least).any()) for g in grads) and sign.kind != "scale-alone":
@@ -321,8 +317,7 @@ class DeadEnds(Sparse):
             return
         self._zeros += 1
         if self._zeros == ENOUGH:
-            with self._unseen(_getframe(1)):
-                audit.snapshot()
+            audit.snapshot()
             sign.parameters = audit.named(map(id, mine))
             sign.optimizer, sign.count = seen.id, ENOUGH
             if sign.kind == "scale-alone":

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from sys import _getframe
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.places.source_texts import COMPARED, lines_with, numbers_named
-from graphdoc.capture.process.quiet import forget_locals
 from graphdoc.capture.tensors.access_paths import own_attributes
-from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
+from graphdoc.capture.tensors.facts import parameters_of, version_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Sign
 
@@ -75,7 +74,7 @@ class Flagged(Watch):
         """The flags that say the opposite of what every one of their parameters does, which this optimizer holds: by
         kind and id of the module or parameter the name, the value, and the parameters."""
         found = {}
-        for name, module in modules_at_hand(self._audit.torch.nn.Module):
+        for name, module in modules_at_hand(self._audit.torch.nn.Module, self._audit.running()):
             flag, mine = module.__dict__.get(FLAG), inside(module)
             if type(flag) is bool and mine and all(id(p) in held and _contradicts(p, flag) for p in mine):
                 found[OF_MODULE, id(module)] = name, flag, mine
@@ -104,26 +103,22 @@ def _contradicts(parameter: Any, flag: bool) -> bool:
     return parameter.requires_grad is not flag and (flag or parameter.grad is not None)
 
 
-def modules_at_hand(module: type) -> list[tuple[str, Any]]:
-    """The modules that are held by a local name of the user's running functions, by an attribute of an object or an
-    entry of a dictionary of such a name, or lie inside of those, each once and by its own name. Calls nothing that a
-    class may override."""
+def modules_at_hand(module: type, running: list[FrameType]) -> list[tuple[str, Any]]:
+    """The modules that are held by a local name of these functions, by an attribute of an object or an entry of a
+    dictionary of such a name, or lie inside of those, each once and by its own name. Calls nothing that a class may
+    override."""
     found: dict[int, tuple[str, Any]] = {}
-    innermost = _getframe(1)
-    try:
-        for frame in user_frames(innermost):
-            todo: list[tuple[Any, Any]] = []
-            for name, value in list(frame.f_locals.items()):
-                held = value if type(value) is dict else own_attributes(value)
-                todo += [(name, value)] if issubclass(type(value), module) else islice(held.items(), MOST_ENTRIES)
-            todo = [(str(name), root) for name, root in todo if issubclass(type(root), module)][::-1]
-            while todo and len(found) < MOST_MODULES:
-                name, value = todo.pop()
-                if value is not None and id(value) not in found:
-                    found[id(value)] = name, value
-                    todo += (value.__dict__.get("_modules") or {}).items()
-    finally:
-        forget_locals(innermost)
+    for frame in running:
+        todo: list[tuple[Any, Any]] = []
+        for name, value in list(frame.f_locals.items()):
+            held = value if type(value) is dict else own_attributes(value)
+            todo += [(name, value)] if issubclass(type(value), module) else islice(held.items(), MOST_ENTRIES)
+        todo = [(str(name), root) for name, root in todo if issubclass(type(root), module)][::-1]
+        while todo and len(found) < MOST_MODULES:
+            name, value = todo.pop()
+            if value is not None and id(value) not in found:
+                found[id(value)] = name, value
+                todo += (value.__dict__.get("_modules") or {}).items()
     return list(found.values())
 
 
@@ -135,7 +130,7 @@ class Shared(Early):
         if seen.steps != 2 or self._found:
             return
         lying: dict[int, int] = {}
-        for _, module in modules_at_hand(self._audit.torch.nn.Module):
+        for _, module in modules_at_hand(self._audit.torch.nn.Module, self._audit.running()):
             for p in (module.__dict__.get("_parameters") or {}).values():
                 if p is not None and (memory := memory_of(p)) and lying.setdefault(memory, id(p)) != id(p):
                     self._found = [Sign("suspect-shared", optimizer=seen.id, count=1, weak=True)]
@@ -180,7 +175,7 @@ class Refrozen(Watch):
         super().__init__(audit)
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
-        self._kept: dict[int, tuple[_Followed, Sign]] = {}
+        self._told: dict[int, tuple[_Followed, Sign]] = {}
         self._empty: dict[int, tuple[Seen, Sign]] = {}
         """Of optimizers that held nothing after a few steps; a group may be added later."""
 
@@ -193,8 +188,7 @@ class Refrozen(Watch):
             every = list(parameters_of(optimizer))
             frozen = next((p for p in every if not p.requires_grad), None)
             if frozen is not None:
-                with self._unseen():
-                    before = _joined_late(optimizer, every)
+                before = _joined_late(optimizer, every)
                 self.followed[seen.id] = _Followed(frozen, _version(every), before)
             return
         if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
@@ -230,16 +224,16 @@ class Refrozen(Watch):
         sign.facts["whole"] = len(mine) == len(every) and still
         if before:
             sign.facts["before"] = max(before.values())
-            sign.facts["numbers"] = numbers_named(COMPARED, user_frames(_getframe(2)))
+            sign.facts["numbers"] = numbers_named(COMPARED, self._audit.running())
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
-        self._kept[seen.id] = (followed, sign)
+        self._told[seen.id] = (followed, sign)
         if not sign.weak:
             self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         """Those that stayed so: who takes turns is heard of no more."""
         changes = {"frozen-again": 2, "frozen-throughout": 0}
-        told = {i: sign for i, (followed, sign) in self._kept.items() if followed.changes == changes[sign.kind]}
+        told = {i: sign for i, (followed, sign) in self._told.items() if followed.changes == changes[sign.kind]}
         told |= {i: sign for i, (seen, sign) in self._empty.items() if not any(map(parameters_of, seen.known()))}
         stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)

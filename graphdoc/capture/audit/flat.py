@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import ends_of
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
@@ -19,6 +17,7 @@ from graphdoc.evidence import ALL_ZEROS, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 ENOUGH = 8
@@ -61,31 +60,26 @@ class Flattened(Open):
         it back."""
         self._lowest = False
         """It is a term of the loss by itself, and has the least value that it may have: a margin that is met."""
-        self._kept: dict[int, Sign] = {}
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if not self._zeros or self._met is not None or not self._may_look(MOST_LOOKS):
             return
-        audit = self._audit
-        with self._unseen(), audit.torch.no_grad():
-            order = walk.walk(tensor_roots(outputs), MOST_NODES)
-            flat = {f.number: side for f in order if (side := _outside(f.node))}
-            found = dominating(order, flat, audit.torch.nn.Parameter) if flat and len(order) < MOST_NODES else None
-            if found is None:
-                return
-            node = order[found[0]].node
-            kept = stacks.stack_of(node)
-            if kept is None:
-                return
-            sign = self._met_at("zero-derivative", node, kept, noted)
-            both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
-            sign.facts |= {"flat": flat[found[0]], "both": both}
-            self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
-            self._lowest = flat[found[0]].startswith("below") and node in ends_of(tensor_roots(outputs), _KEEPING)
-            behind = list(walk.nodes_behind([node]))
-            self._alone = all(n is not None for _, following in behind for n, _ in following) or (
-                both and all(map(is_zero, found[1]))
-            )
+        nodes = enumerate(call.order.nodes) if len(call.order) < MOST_NODES else ()
+        flat = {n: side for n, node in nodes if (side := _outside(node))}
+        found = dominating(call.order, flat, self._audit.torch.nn.Parameter) if flat else None
+        node: Any = call.order.nodes[found[0]] if found is not None else None
+        kept = stacks.stack_of(node) if node is not None else None
+        if found is None or kept is None:
+            return
+        sign = self._met_at("zero-derivative", node, kept, call.noted)
+        both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
+        sign.facts |= {"flat": flat[found[0]], "both": both}
+        self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
+        self._lowest = flat[found[0]].startswith("below") and node in ends_of(call.roots, _KEEPING)
+        behind = list(walk.nodes_behind([node]))
+        self._alone = all(n is not None for _, following in behind for n, _ in following) or (
+            both and all(map(is_zero, found[1]))
+        )
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
@@ -93,8 +87,7 @@ class Flattened(Open):
         steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + 1
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
-        with self._unseen(), audit.torch.no_grad():
-            zeros = {i for i in asked if is_zero(given[i])}
+        zeros = {i for i in asked if is_zero(given[i])}
         if not zeros:
             self.over.add(seen.id)
             self._zeros.pop(seen.id, None)
@@ -121,8 +114,7 @@ class Flattened(Open):
         if self._lowest and self.over:
             return  # another optimizer trains: its constraint, or its player, has nothing to do yet
         if told is None or told.weak:
-            with self._unseen(_getframe(1)):
-                audit.snapshot()
+            audit.snapshot()
         sign.parameters = audit.named(mine)
         sign.optimizer = seen.id
         self._kept[seen.id] = sign
@@ -137,7 +129,7 @@ class Flattened(Open):
     def signs(self) -> list[Sign]:
         for ident, sign in self._kept.items():
             sign.count = self._steps[ident]
-        return list(self._kept.values())
+        return super().signs()
 
 
 # Losses that are zero by the way they are written, with gradients that are not: ``exp(x - x.detach())`` times an
@@ -160,12 +152,12 @@ class ZeroLoss(Watch):
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self.over:
             return
-        loss = numbers_of(outputs[0]) if len(outputs) == 1 else None
+        loss = numbers_of(call.outputs[0]) if len(call.outputs) == 1 else None
         value = float(loss) if loss is not None and loss.numel() == 1 else float("nan")
-        self._waits = (noted, abs(value)) if abs(value) <= ZERO_LOSS else None
+        self._waits = (call.noted, abs(value)) if abs(value) <= ZERO_LOSS else None
         self.over = self._waits is None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -173,8 +165,7 @@ class ZeroLoss(Watch):
             return
         (noted, value), self._waits = self._waits, None
         grads = (numbers_of(p.grad) for p in parameters_of(optimizer) if p.grad is not None)
-        with self._audit.torch.no_grad():
-            largest = max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
+        largest = max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
         self._seen += largest > LARGER * max(value, ZERO_LOSS / LARGER)  # a group of equal rewards has no gradient
         if self._seen == ALIKE:
             self.over = True

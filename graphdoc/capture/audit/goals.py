@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from math import inf, lgamma
-from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture.audit.constants import LINEAR, OFTEN, ends_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors import saved
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Noted
+    from graphdoc.capture.audit.watch import EngineCall
 
 
 MOST_GOALS = 12
@@ -64,22 +62,21 @@ class Goals(Watch):
         self._seldom: dict[Any, float] = {}
         """By the place of a label: the logarithm of how seldom rows that do not depend on it are its surest."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._found or not self._may_look(MOST_UNSURE if self._unsure else MOST_GOALS):
             return
-        with self._unseen(_getframe(1)):
-            nodes = [node for node, _ in islice(walk.nodes_behind(tensor_roots(outputs)), walk.DEEP)]
-            goals = list(_goals(nodes)) if len(nodes) < walk.DEEP else []
-            if not goals:
-                return
-            softmax = [n for n in nodes if type(n).__name__ == "LogSoftmaxBackward0"]
-            predicted = {g.predicted for g in goals}.union(*map(walk.inputs_of, softmax))
-            found = [(g, mine) for g in goals if (mine := self._shared(g, predicted))]
-            above = _above(nodes) if found else {}
-            self._unsure = any(not _is_entropy(g.loss) for g, _ in found)
-            terms = _terms(tensor_roots(outputs)) if found else set()
-            found = [(g, m) for g, m in found if not _is_entropy(g.loss) or _rates(g, m, terms)]
-            chosen = {g: _chosen(g, above) for g, _ in found if not _is_entropy(g.loss)}
+        nodes = [node for node, _ in islice(walk.nodes_behind(call.roots), walk.DEEP)]
+        goals = list(_goals(nodes)) if len(nodes) < walk.DEEP else []
+        if not goals:
+            return
+        softmax = [n for n in nodes if type(n).__name__ == "LogSoftmaxBackward0"]
+        predicted = {g.predicted for g in goals}.union(*map(walk.inputs_of, softmax))
+        found = [(g, mine) for g in goals if (mine := self._shared(g, predicted))]
+        above = walk.users_of(nodes) if found else {}
+        self._unsure = any(not _is_entropy(g.loss) for g, _ in found)
+        terms = _terms(call.roots) if found else set()
+        found = [(g, m) for g, m in found if not _is_entropy(g.loss) or _rates(g, m, terms)]
+        chosen = {g: _chosen(g, above) for g, _ in found if not _is_entropy(g.loss)}
         for goal, mine in found:
             stack, loss = stacks.stack_of(goal.goal), stacks.stack_of(goal.loss)
             if stack is None or loss is None or not chosen.get(goal, 1.0):
@@ -87,12 +84,12 @@ class Goals(Watch):
             at = site_of(stack)
             self._seldom[at] = self._seldom.get(at, 0.0) + chosen.get(goal, SELDOM)
             if self._often(at, OFTEN) and self._seldom[at] >= SELDOM:
-                sign = self._sign("goal-trained", stack, loss, mine, event=noted[0], count=OFTEN)
+                sign = self._sign("goal-trained", stack, loss, mine, event=call.noted[0], count=OFTEN)
                 sign.facts = {
                     "operand": goal.operand,
                     "apart": _is_apart([goal.goal], goal.loss, above),
                     "chosen": not _is_entropy(goal.loss),
-                    "backward": self._line(noted),
+                    "backward": self._line(call.noted),
                 }
                 self._report(sign)
                 return
@@ -127,15 +124,6 @@ def _goals(nodes: list[Any]) -> Iterator[_Goal]:
                     yield _Goal(node, walk.inputs_of(logarithms[0])[0], edges[operand], operand)
 
 
-def _above(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """The nodes that use each of these."""
-    found: dict[Any, list[Any]] = {node: [] for node in nodes}
-    for node in nodes:
-        for n in walk.inputs_of(node):
-            found[n].append(node)
-    return found
-
-
 def _terms(roots: list[Any]) -> set[Any]:
     """What a loss is a weighted sum of, on the way to each as well; no parameter."""
     found: list[Any] = []
@@ -156,7 +144,7 @@ def _rates(goal: _Goal, mine: set[int], terms: set[Any]) -> bool:
 
 def _is_apart(nodes: list[Any], loss: Any, above: dict[Any, list[Any]]) -> bool:
     """Whether these are used as a goal or a weight alone."""
-    users = {n for node in nodes for n in above[node]} - {loss, *nodes}
+    users = {n for node in nodes for n in above.get(node, ())} - {loss, *nodes}
     return {type(n).__name__ for n in users} <= {"MulBackward0", "XlogyBackward0"}
 
 
@@ -173,7 +161,7 @@ def _chosen(goal: _Goal, above: dict[Any, list[Any]]) -> float:
     if chances is None or not _is_apart(before, goal.loss, above):
         return 0.0
     surest = chances.amax(saved.signed(made[0]._saved_dim)).reshape(-1)
-    passed += walk.reached([goal.loss], lambda n: above[n], HIGHEST)
+    passed += walk.reached([goal.loss], lambda n: above.get(n, ()), HIGHEST)
     every = (_seldom(kept, surest) for node in passed if (kept := _kept_rows(node, surest)) is not None)
     return max((one for one in every if one), default=0.0)
 

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
-from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at
 from graphdoc.capture.tensors.access_paths import own_attributes, roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of
 from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Sign
 
@@ -55,23 +54,21 @@ class Growing(Sparse):
         if seen.steps not in LOOKS or any(not s.weak for s in self._found) or not self._may_look(MOST_SEARCHES):
             return
         self._found = []
-        audit, frame = self._audit, _getframe(1)
-        with self._unseen(frame):
-            running = user_frames(frame)
-            entries = audit.journal.entries()
-            roots = {e.root for e in entries if e.kind == "backward"}
-            # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
-            steps = sorted(e.sequence for e in entries if e.kind == "step")
-            before = self._before.setdefault(seen.id, next(iter(steps[1:]), 0))
-            self._before[seen.id] = before if seen.steps == LOOKS[0] else audit.journal.nodes_made
-            census: Census | None = None  # names are searched for once, and only where something grows
-            for value, of_list in values_at_hand(running, audit.torch):
-                found = self._grown_list(value, steps, before) if of_list else self._grown(value, steps, roots)
-                if found is not None and not (of_list and self._found):
-                    census = census or Census(roots_of(running), audit.torch)
-                    self._tell(seen, census, value if not of_list else value[-1], *found, of_list)
-            if any(not s.weak for s in self._found):
-                audit.tell_early()
+        audit, running = self._audit, self._audit.running()
+        entries = audit.journal.entries()
+        roots = {e.root for e in entries if e.kind == "backward"}
+        # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
+        steps = sorted(e.sequence for e in entries if e.kind == "step")
+        before = self._before.setdefault(seen.id, next(iter(steps[1:]), 0))
+        self._before[seen.id] = before if seen.steps == LOOKS[0] else audit.journal.nodes_made
+        census: Census | None = None  # names are searched for once, and only where something grows
+        for value, of_list in values_at_hand(running, audit.torch):
+            found = self._grown_list(value, steps, before) if of_list else self._grown(value, steps, roots)
+            if found is not None and not (of_list and self._found):
+                census = census or Census(roots_of(running), audit.torch)
+                self._tell(seen, census, value if not of_list else value[-1], *found, of_list)
+        if any(not s.weak for s in self._found):
+            audit.tell_early()
 
     def _grown(self, tensor: Any, steps: list[int], roots: set[int]) -> tuple[Any, int] | None:
         """The addition at the top of a value that gathers graphs which were used up, and how many nodes it keeps; None

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.deadends import has_saved_the_same
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.graph.summands import constants
-from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, op_of
+from graphdoc.capture.graph.walk import VIEWS, inputs_of, nodes_behind, op_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
@@ -25,6 +25,7 @@ from graphdoc.evidence import ITSELF, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -55,24 +56,23 @@ class Inner(Early):
         self._entered: dict[int, _Entered] = {}
         self._excused: set[int] = audit.journal.living.forgetting(set())
         """Parameters that a gradient was asked for, or that entered one with ``create_graph``."""
-        self._kept: list[tuple[list[Any], Sign]] = []
+        self._missed: list[tuple[list[Any], Sign]] = []
 
-    def asked(self, noted: Noted, leaves: dict[int, Any], recorded: bool, inputs: Any) -> None:
-        """A grad call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
-        if recorded:
-            self._excused.update(leaves)
+    def asked(self, call: EngineCall) -> None:
+        if call.recorded:
+            self._excused.update(call.leaves)
             return
-        self._excused.update(map(id, inputs if isinstance(inputs, list | tuple) else ()))
+        self._excused.update(map(id, call.inputs))
         kind = self._audit.torch.nn.Parameter
-        for ident, leaf in leaves.items():
+        for ident, leaf in call.leaves.items():
             if type(leaf) is not kind:
                 continue
             entered = self._entered.get(ident)
             if entered is None or entered.ref() is not leaf:
-                entered = _Entered(leaf, noted)
+                entered = _Entered(leaf, call.noted)
             if ident in self._entered or len(self._entered) < MOST_FOLLOWED:
                 self._entered[ident] = entered
-                entered.noted = noted
+                entered.noted = call.noted
                 entered.count += 1
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -86,7 +86,7 @@ class Inner(Early):
         noted = self._entered[id(mine[0])].noted
         sign = self._sign("inner-only", noted, last, map(id, mine), optimizer=seen.id, count=ENOUGH)
         sign.facts = {"outer": last.index}
-        self._kept.append(([Ref(p) for p in mine], sign))
+        self._missed.append(([Ref(p) for p in mine], sign))
         audit.tell_early()
 
     def _is_missed(self, parameter: Any) -> bool:
@@ -101,7 +101,7 @@ class Inner(Early):
 
     def signs(self) -> list[Sign]:
         """What is still so: a later phase may have trained them."""
-        alive = ((sign, [p for ref in refs if (p := ref()) is not None]) for refs, sign in self._kept)
+        alive = ((sign, [p for ref in refs if (p := ref()) is not None]) for refs, sign in self._missed)
         return [sign for sign, mine in alive if sign.parameters and all(map(self._is_missed, mine))]
 
 
@@ -148,31 +148,26 @@ class Products(Watch):
         """A product that is not zero: it may be part of a loss."""
         self._entered = False
 
-    def asked(self, noted: Noted, outputs: Any, args: tuple[Any, ...]) -> None:
-        """A grad call that is looked at is about to run; ``args`` are those of the engine: gradients to start from,
-        ``retain_graph``, ``create_graph``, inputs."""
+    def asked(self, call: EngineCall) -> None:
         self.waits = False
-        if self._over or len(args) < 4:
+        if self._over:
             return
-        asked = frozenset(map(id, args[3] if isinstance(args[3], list | tuple) else ()))
-        if args[2]:
-            self._first = noted, asked
+        asked = frozenset(map(id, call.inputs))
+        if call.recorded:
+            self._first = call.noted, asked
             if self._zeros:
-                with self._unseen():
-                    self._sides = _like_sides(outputs, asked)
+                self._sides = _like_sides(call.outputs, asked)
         elif self._first is not None and asked and asked <= self._first[1]:
-            with self._unseen():  # does a gradient that was recorded lie behind these?
-                if any(recorded for *_, recorded in _behind(self._audit, outputs)):
-                    self._second, self.waits = noted, True
+            # Does a gradient that was recorded lie behind these?
+            self.waits = any(recorded for *_, recorded in _behind(self._audit, call.outputs))
+            self._second = call.noted if self.waits else self._second
 
     def gave(self, noted: Noted, results: Any) -> None:
-        """A grad call has ended well."""
         if noted is not self._second or self._first is None:
             return
         self.waits = False
-        with self._unseen(), self._audit.torch.no_grad():
-            numbers = [numbers_of(r) for r in results if r is not None and r.numel()]
-            zero = bool(numbers) and all(n is not None and float(n.abs().max()) <= NOTHING for n in numbers)
+        numbers = [numbers_of(r) for r in results if r is not None and r.numel()]
+        zero = bool(numbers) and all(n is not None and float(n.abs().max()) <= NOTHING for n in numbers)
         if not zero:
             self._over = True  # somewhere it bends
             self._bends = noted
@@ -183,10 +178,9 @@ class Products(Watch):
             facts = {"second": self._facts(self._sides[1])}
             self._report(self._sign_at(ITSELF, self._sides[0], self._first[0], count=TRIED, facts=facts))
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._bends is not None and not self._entered and self._may_look(MOST_ADDED):
-            with self._unseen():
-                self._entered = any(recorded for *_, recorded in _behind(self._audit, outputs))
+            self._entered = any(recorded for *_, recorded in _behind(self._audit, call.outputs))
 
     def signs(self) -> list[Sign]:
         if self._entered and self._bends is not None:
@@ -243,61 +237,54 @@ class Unbent(Watch):
         """By the place of the call: what it is of, and the nodes of its results, by operation and sequence number."""
         self._bent = set[Any]()
         """Places of calls that have given something else, or may."""
-        self._signs: dict[Any, Sign] = {}
 
     @property
     def waits(self) -> bool:
         """Whether the call of such a derivative runs now."""
         return self._second is not None
 
-    def asked(self, noted: Noted, outputs: Any, args: tuple[Any, ...]) -> None:
-        """A grad call that is looked at is about to run; ``args`` are those of the engine."""
+    def asked(self, call: EngineCall) -> None:
         self._second = None
-        if len(args) < 4 or not args[2] or not self._may_look(MOST_RECORDED):
+        if not call.recorded or not self._may_look(MOST_RECORDED):
             return
-        mine = set(map(id, args[3] if isinstance(args[3], list | tuple) else ()))
-        with self._unseen():
-            behind = list(_behind(self._audit, outputs))
+        mine = set(map(id, call.inputs))
+        behind = list(_behind(self._audit, call.outputs))
         straight = ((op_of(n), kept) for n, kept, again in behind if not again and op_of(n) in STRAIGHT)
         self._straight = next(straight, self._straight)
         if self._straight is not None and mine & self._inputs and any(again for *_, again in behind):
-            with self._unseen():  # what bends may do so for other data, or once it is no longer weighed by zero
-                bends = any(not again and not _is_straight(node, mine) for node, _, again in behind)
-            if bends:
-                self._bent.add(site_of(stacks.stack_of_seen(noted[3])))
+            # What bends may do so for other data, or once it is no longer weighed by zero.
+            if any(not again and not _is_straight(node, mine) for node, _, again in behind):
+                self._bent.add(site_of(stacks.stack_of_seen(call.noted[3])))
             else:
-                self._second = noted, self._straight
+                self._second = call.noted, self._straight
         self._inputs |= mine
 
-    def gave(self, results: Any) -> None:
-        """It has ended well."""
+    def gave(self, _noted: Noted, results: Any) -> None:
         assert self._second is not None
         noted, made = self._second
         self._second = None
         place = site_of(stacks.stack_of_seen(noted[3]))
-        with self._unseen(), self._audit.torch.no_grad():
-            nodes = {n for r in results if r is not None and (n := grad_fn_of(r)) is not None}
-            if nodes and all(is_zero(r) for r in results if r is not None):
-                self._zeros[place] = noted, made, {(op_of(n), n._sequence_nr()) for n in nodes}
-            else:
-                self._bent.add(place)
+        nodes = {n for r in results if r is not None and (n := grad_fn_of(r)) is not None}
+        if nodes and all(is_zero(r) for r in results if r is not None):
+            self._zeros[place] = noted, made, {(op_of(n), n._sequence_nr()) for n in nodes}
+        else:
+            self._bent.add(place)
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         self._inputs.clear()
         self._straight = None
         zeros, self._zeros = self._zeros, {}
         if not zeros:
             return
-        with self._unseen():
-            behind = {(op_of(n), n._sequence_nr()) for n, _ in islice(nodes_behind(tensor_roots(outputs)), DEEP - 1)}
-        for place, (call, (op, made), nodes) in zeros.items():
+        behind = {(f.op, f.sequence) for f in call.order}
+        for place, (noted, (op, made), nodes) in zeros.items():
             if nodes & behind and self._often(place, TRIED):
-                facts = {"op": op, "backward": self._line(noted)}
-                sign = self._sign_at("unbent", call, made, count=self._times[place], facts=facts)
-                self._signs[place] = sign
+                facts = {"op": op, "backward": self._line(call.noted)}
+                sign = self._sign_at("unbent", noted, made, count=self._times[place], facts=facts)
+                self._kept[place] = sign
 
     def signs(self) -> list[Sign]:
-        return [sign for place, sign in self._signs.items() if place not in self._bent]
+        return [sign for place, sign in self._kept.items() if place not in self._bent]
 
 
 def _is_straight(node: Any, mine: set[int]) -> bool:

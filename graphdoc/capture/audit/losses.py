@@ -23,7 +23,7 @@ from graphdoc.capture.places.code_places import begins_at, forward_of, users_fil
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.second_run.cuts import is_draw
-from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
+from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.functions import with_backward, with_own_backward
@@ -33,6 +33,7 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.events.journal import Noted, Seen
 
@@ -56,9 +57,8 @@ class Bypassed(Watch):
         met = missed.intersection(i for s in sums for i in s.missed)
         if not met or self._found:
             return
-        with self._unseen(), audit.torch.no_grad():
-            held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
-            sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
+        sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
         still = {one[0] for one in sizes if self._often(one, 1 + ENOUGH)}
         last = audit.journal.latest("backward")
         if not still or last is None:
@@ -140,42 +140,41 @@ class Losses(Watch):
         self._unmeasured: Evidence | None = None
         """What is told of parameters that are cut off where no measure says that."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         audit, torch = self._audit, self._audit.torch
-        first = outputs[0] if len(outputs) == 1 else None
-        self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
+        first = call.outputs[0] if len(call.outputs) == 1 else None
+        self._trains = any(i in call.leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
         if not audit.early and isinstance(first, torch.Tensor) and first.is_cpu and first.numel() == 1:
-            with self._unseen():
-                loss = numbers_of(first)
-                self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
-        if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
+            loss = numbers_of(first)
+            self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
+        if not call.leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._again("covered") and self._stepped:
-                self._tell(noted, outputs, Sign("covered-loss"))
+                self._tell(call.noted, call.outputs, Sign("covered-loss"))
         else:
-            roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            roots = call.roots
             if self.watch is not None:
                 self.watch.differentiating(roots)
                 nodes = (n for n, _ in islice(nodes_behind(roots), DEEP - 1))
                 self._entered += [r for r in reversed(self.watch.cuts_behind(nodes)) if is_draw(r) or not is_said(r)]
-                made = (self.watch._of(leaf) for leaf in leaves.values())
+                made = (self.watch._of(leaf) for leaf in call.leaves.values())
                 self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
-                self._suspect(noted, roots)
+                self._suspect(call.noted, roots)
             watch = self.watch
             for records, at in watch.added(roots) if watch is not None else ():
                 if watch is not None and self._again(site_of(records[0].raw)):
                     beside = any(at is here for _, here in watch.residuals.values())
-                    self._tell(noted, outputs, Sign("constant-term", facts={"beside": beside}), records, at)
-            drawn = [(r, behind, None) for r, behind in self._drawn_into(noted, roots)]
+                    self._tell(call.noted, call.outputs, Sign("constant-term", facts={"beside": beside}), records, at)
+            drawn = [(r, behind, None) for r, behind in self._drawn_into(call.noted, roots)]
             passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
             for record, behind, unused in (*drawn, *passed):
                 if self._again(("part", unused is None, record.place)):
                     facts: dict[str, Any] = {"part": True}
                     if unused is not None:
                         facts["idle_sum"] = self._line(unused)
-                    self._tell(noted, outputs, Sign("cut-term", facts=facts), [record], None, behind)
+                    self._tell(call.noted, call.outputs, Sign("cut-term", facts=facts), [record], None, behind)
         if self.watch is not None:
-            self.watch.since = noted[0]
+            self.watch.since = call.noted[0]
             self.watch.begin()
 
     def _suspect(self, noted: Noted, roots: list[Any]) -> None:
@@ -197,17 +196,16 @@ class Losses(Watch):
         self._parts += 1
         if self._parts > MOST_PARTS:
             return []
-        with self._unseen(), self._audit.torch.no_grad():
-            held = self._audit.journal.held()
-            if self.watch is not None:
-                self.going_back.update((r.place, (r, b)) for r, b in self.watch.going_back(roots, held))
-                return self.watch.drawn_into(roots, held)
-            parts = parts_of(roots)
-            missed = {i for part in parts for i in missed_by(part, parts, held)}
-            if missed:
-                facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
-                sign = self._sign_at("suspect-part", noted, count=OFTEN, weak=True, facts=facts)
-                self._suspects.setdefault("part", sign)
+        held = self._audit.journal.held()
+        if self.watch is not None:
+            self.going_back.update((r.place, (r, b)) for r, b in self.watch.going_back(roots, held))
+            return self.watch.drawn_into(roots, held)
+        parts = parts_of(roots)
+        missed = {i for part in parts for i in missed_by(part, parts, held)}
+        if missed:
+            facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
+            sign = self._sign_at("suspect-part", noted, count=OFTEN, weak=True, facts=facts)
+            self._suspects.setdefault("part", sign)
         return []
 
     def _is_covered(self, tensor: Any) -> bool:
@@ -218,9 +216,7 @@ class Losses(Watch):
             return False
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             return False
-        with self._unseen():
-            number = numbers_of(tensor)
-            return number is not None and float(number) != 0.0
+        return (number := numbers_of(tensor)) is not None and float(number) != 0.0
 
     def _again(self, what: Any) -> bool:
         return self._often(what, OFTEN) and self._evidence is None
@@ -339,10 +335,9 @@ class Losses(Watch):
         if sign is not None:
             every = [(i, p) for i, p in every if i in sign.facts["positions"]]
         mine = [p for _, p in every if p.grad is not None and p.grad.is_cpu]
-        with self._unseen(), self._audit.torch.no_grad():
-            least = CLEAR * EPS * self._largest
-            sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
-            zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
+        least = CLEAR * EPS * self._largest
+        sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
+        zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
         none = {id(p) for _, p in every if p.grad is None}
         if sign is not None:
             sign.facts["positions"] = [i for i, p in every if id(p) in zero | none]

@@ -8,14 +8,14 @@ from zlib import crc32
 
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Watch
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Noted, Seen
+    from graphdoc.capture.audit.watch import EngineCall
+    from graphdoc.capture.events.journal import Seen
 
 
 # What stands in a parameter's memory, read as ``FiniteWatch`` reads a loss: that is no operation of the program's.
@@ -213,22 +213,21 @@ class Moved(Watch):
 
     # -- what is asked -------------------------------------------------------------------------------------------
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1
         held = self._audit.journal.held()
         kind = self._audit.torch.nn.Parameter
-        mine = {i: p for i, p in leaves.items() if i not in held and type(p) is kind and is_readable(p)}
+        mine = {i: p for i, p in call.leaves.items() if i not in held and type(p) is kind and is_readable(p)}
         known = [(i, self._others[i]) for i in mine if i in self._others]
         moved = [p for i, read in known if (p := read.moved()) is not None and p is mine[i]]
         new = [p for i, p in mine.items() if i in self._others or len(self._others) < MOST_PARAMETERS]
         self._others.update((id(p), Fingerprint(p)) for p in new[:MOST_PARAMETERS])
         if moved:
-            self._look(noted, outputs, {storage_of(p) for p in moved}, LATEST)
+            self._look(call, {storage_of(p) for p in moved}, LATEST)
 
-    def began(self, noted: Noted, outputs: Any) -> None:
-        """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
+    def began(self, call: EngineCall) -> None:
         for held in self._held.values() if self._looks < MOST_LOOKS else ():
             if held is None:
                 continue
@@ -236,18 +235,16 @@ class Moved(Watch):
             before, held.before = held.before, None
             if moved:
                 self._audit.followers.written(moved)
-                self._look(noted, outputs, memory, LATEST)
+                self._look(call, memory, LATEST)
             elif before is not None:
-                self._look(noted, outputs, before[1], before[0])
+                self._look(call, before[1], before[0])
 
-    def _look(self, noted: Noted, outputs: Any, memory: set[int | None], since: int) -> None:
+    def _look(self, call: EngineCall, memory: set[int | None], since: int) -> None:
         """Whether the graph holds this memory as a forward before that moment has saved it."""
         self._looks += 1
-        with self._unseen():
-            order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
-            if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in order):
-                return
+        if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in call.order):
+            return
         self._seen += 1
         if self._seen == ENOUGH:
             step = self._audit.journal.latest("step")
-            self._found = [self._sign_at("suspect-write", noted, step, count=ENOUGH, weak=True)]
+            self._found = [self._sign_at("suspect-write", call.noted, step, count=ENOUGH, weak=True)]

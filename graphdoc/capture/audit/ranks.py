@@ -19,17 +19,18 @@ from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import outwards
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -98,38 +99,36 @@ class Unreduced(Open):
         """Whether the call that runs now is of interest when it ends."""
         return self._open is not None
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         self._open = None
         if self.looks >= MOST_LOOKS or self._bypassed or not self._ranks():
             return
         self.looks += 1
-        with self._unseen(_getframe(1)):
-            count = self._count()
-            found = self._wrapped(leaves) if count >= 0 else None
-            if found is None:
-                return
-            wrapper, mine = found
-            # Parameters that changed since the latest step while something was sent may be what is shared.
-            before = self._stepped if count != self._before else {}
-            now = self._sampled((i, p) for i, p in mine.items() if i in before)
-            if any(now[i] != before[i] for i in now):
-                self.looks = MOST_LOOKS
-                return
-            unknown = {} if wrapper is None else _unknown(wrapper, mine)
-            mine = unknown or mine
-            local = _Local(noted, count, mine, bool(unknown))
-            if wrapper is not None:
-                local.converted = not unknown and not _is_sharded(wrapper) and _is_converted(wrapper)
-                local.wrapper = weakref.ref(wrapper)
-                if not unknown and _is_sharded(wrapper):
-                    return  # it is one of FSDP2's own parameters that are behind this loss
-                forward = None if unknown or local.converted else type(wrapper).forward.__code__
-                local.stack = _used_at(outputs, mine, forward)
-            if wrapper is None or local.stack is not None:
-                self._open = local, mine
+        count = self._count()
+        found = self._wrapped(call.leaves) if count >= 0 else None
+        if found is None:
+            return
+        wrapper, mine = found
+        # Parameters that changed since the latest step while something was sent may be what is shared.
+        before = self._stepped if count != self._before else {}
+        now = self._sampled((i, p) for i, p in mine.items() if i in before)
+        if any(now[i] != before[i] for i in now):
+            self.looks = MOST_LOOKS
+            return
+        unknown = {} if wrapper is None else _unknown(wrapper, mine)
+        mine = unknown or mine
+        local = _Local(call.noted, count, mine, bool(unknown))
+        if wrapper is not None:
+            local.converted = not unknown and not _is_sharded(wrapper) and _is_converted(wrapper)
+            local.wrapper = weakref.ref(wrapper)
+            if not unknown and _is_sharded(wrapper):
+                return  # it is one of FSDP2's own parameters that are behind this loss
+            forward = None if unknown or local.converted else type(wrapper).forward.__code__
+            local.stack = _used_at(call.roots, mine, forward)
+        if wrapper is None or local.stack is not None:
+            self._open = local, mine
 
-    def gave(self) -> None:
-        """That call has ended well."""
+    def gave(self, _noted: Noted, _results: Any) -> None:
         assert self._open is not None
         (local, leaves), self._open = self._open, None
         if local.unknown:
@@ -170,13 +169,11 @@ class Unreduced(Open):
 
     def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
         """Some numbers of the first of these."""
-        audit = self._audit
         found = {}
-        with self._unseen(), audit.torch.no_grad():
-            for ident, tensor in islice(tensors, MOST_SAMPLED):
-                numbers = numbers_of(tensor) if tensor is not None else None
-                if numbers is not None:
-                    found[ident] = some_of(numbers, MOST_SAMPLED).tolist()
+        for ident, tensor in islice(tensors, MOST_SAMPLED):
+            numbers = numbers_of(tensor) if tensor is not None else None
+            if numbers is not None:
+                found[ident] = some_of(numbers, MOST_SAMPLED).tolist()
         return found
 
     # -- ranks, groups and wrappers --------------------------------------------------------------------------------
@@ -311,10 +308,9 @@ def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
     return {i: p for i, p in leaves.items() if i in left and not hasattr(p, "device_mesh")}
 
 
-def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
+def _used_at(roots: list[Any], leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
     """Where one of these leaves was first used; None where any was used inside of this forward, or it is not known."""
     first: tuple[int, stacks.Stack] | None = None
-    roots = tensor_roots(outputs)
     for number, (node, following) in enumerate(walk.nodes_behind(roots)):
         if number >= walk.DEEP - 1:
             return None
@@ -351,14 +347,14 @@ class Streams(Watch):
 
     def mismatched(self) -> None:
         """PyTorch shows its warning; it does so once."""
-        audit, frame = self._audit, _getframe(1)
+        audit = self._audit
         engine = audit.witness.calls
-        at = next((f for f in outwards(frame) if f.f_code is engine.code), None)
+        at = next((f for f in outwards(_getframe(1)) if f.f_code is engine.code), None)
         call = at.f_locals.get(engine.token) if at is not None else None
         if self._found or not call:
             return
-        with self._unseen(frame):
-            self._look(call[0], call[1], user_frames(frame))
+        with audit.unseen():
+            self._look(call[0], call[1], audit.running())
         if self._found:
             audit.tell_early()
 

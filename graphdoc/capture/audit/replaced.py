@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Watch
@@ -17,6 +16,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -54,13 +54,12 @@ class Replaced(Watch):
         known = self._known.get(seen.id)
         return known is not None and known.replaced and known.left > 0
 
-    def began(self, noted: Noted) -> None:
-        """A backward call is about to run."""
+    def began(self, call: EngineCall) -> None:
         for ident, known in self._known.items():
             seen = self._audit.journal.optimizers.get(ident)
             optimizer = seen.ref() if seen is not None and self.wants(seen) else None
             if optimizer is not None:
-                known.call = noted, [Ref(p) for p in parameters_of(optimizer)[:MOST_COMPARED]]
+                known.call = call.noted, [Ref(p) for p in parameters_of(optimizer)[:MOST_COMPARED]]
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         mine = parameters_of(optimizer)[:MOST_COMPARED]
@@ -102,9 +101,6 @@ class Replaced(Watch):
         if sign is not None:
             sign.other, sign.facts = self._frames(noted), {"others": others}
         return sign
-
-    def signs(self) -> list[Sign]:
-        return [*self._found, *self._at_end(lambda _: True)]
 
 
 # Values that were loaded into a model, and that the first step puts back to what they were: the optimizer steps copies
@@ -163,34 +159,27 @@ class LoadTakenBack(Watch):
         super().__init__(audit)
         self._loads: list[_Load] = []
 
-    def loads(self, module: Any) -> bool:
-        """``module.load_state_dict(state)`` is about to run: whether it is followed."""
-        if any(load.module == id(module) and load.seen is not None for load in self._loads):
-            return False  # that may be what takes it back
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
+        if assign or any(load.module == id(module) and load.seen is not None for load in self._loads):
+            return  # that may be what takes it back
         self._loads = [load for load in self._loads if load.module != id(module)]
         made = [o for o, seen in self._audit.journal.made() if seen is None or not seen.steps]
-        if self._found or not made or not self._may_look(MOST_LOADS):
-            return False
-        with self._unseen(_getframe(1)), self._audit.torch.no_grad():
-            # loads < Audit.loaded < the inserted callback < the function
+        if not self._found and made and self._may_look(MOST_LOADS):
+            # loaded < Audit.loaded < the inserted callback < the function
             self._loads.append(_Load(module, made, stacks.stack_here(4)))
-        return True
+            self._audit.unheld.look_again()
+            self._audit.wake()
 
-    def began(self) -> None:
-        """A backward call is about to run."""
-        due = [load for load in self._loads if load.seen is not None or not load.loaded]
-        if not due:
-            return
-        with self._unseen(), self._audit.torch.no_grad():
-            for load in due:
-                if not load.loaded:
-                    load.loaded = load.read()
-                    if not load.changes():
-                        self._loads.remove(load)
-                elif load.seen is not None:
+    def began(self, call: EngineCall) -> None:
+        for load in [*self._loads]:
+            if not load.loaded:
+                load.loaded = load.read()
+                if not load.changes():
                     self._loads.remove(load)
-                    if load.is_taken_back():
-                        self._tell(load, load.seen)
+            elif load.seen is not None:
+                self._loads.remove(load)
+                if load.is_taken_back():
+                    self._tell(load, load.seen)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         loads = [load for load in self._loads if load.loaded and any(ref() is optimizer for ref in load.made)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.events.engine_calls import Glimpse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.autopsy import Autopsy
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.process.quiet import Unseen
@@ -27,6 +25,7 @@ from graphdoc.evidence import STALE_UNSEEN, USED_AGAIN, Evidence, Sign, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
     from graphdoc.capture.second_run.writes import HiddenWrites
 
@@ -57,17 +56,14 @@ class Stale(Watch):
             found = (storage_of(p) for p in parameters_of(optimizer) if p.grad is not None)
             self._fused[seen.id] = seen, {storage for storage in found if storage is not None}
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._writes is not None:
-            self._writes.called(leaves)
+            self._writes.called(call.leaves)
             self._audit.witness.looking = True
         if not (self._fused or self._writes) or self._evidence is not None:
             return
-        roots = [root for root in tensor_roots(outputs) if root is not None]
-        with self._unseen():
-            old = any(self._moved(found) for found in walk.walk(roots, walk.DEEP - 1))
-        if old:
-            self._tell(noted, roots)
+        if any(map(self._moved, call.order)):
+            self._tell(call.noted, [root for root in call.roots if root is not None])
 
     def _moved(self, found: walk.Found) -> list[str]:
         """The attributes in which a node has saved memory that a write has changed since, and no version tells."""
@@ -196,24 +192,20 @@ class Once(Watch):
         known.moved = {id(p) for p in held if p.grad is not None}
         self._stepped = True
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         since = max((s.numbers[0] for s in self._steps.values() if len(s.numbers) == 2), default=-1)
         if since < 0 or not self._stepped or self._looks >= MOST_LOOKS or self._evidence is not None or self._found:
             return
         self._stepped = False
         self._looks += 1
-        roots = tensor_roots(outputs)
-        with self._unseen():
-            behind = islice(walk.nodes_behind(roots), walk.DEEP - 1)
-            if not any(node._sequence_nr() < since for node, _ in behind):
-                self._used.clear()
-                return
-            order = walk.walk(roots, walk.DEEP - 1)
-            found = list(self._taken(order))
+        if not any(sequence < since for sequence in call.order.sequences):
+            self._used.clear()
+            return
+        found = list(self._taken(call.order))
         again = [(f, steps) for f, steps in found if f.node in self._used]
         self._used = {f.node for f, _ in found if self._looks < MOST_LOOKS}
         if again:
-            self._tell(noted, roots, again)
+            self._tell(call.noted, call.roots, again)
 
     def _taken(self, order: walk.Graph) -> Iterator[tuple[walk.Found, _Steps]]:
         """The nodes that were made of a parameter before the latest two steps of its optimizer, with that optimizer."""
@@ -229,10 +221,10 @@ class Once(Watch):
 
     def _tell(self, noted: Noted, roots: list[Any], again: list[tuple[walk.Found, _Steps]]) -> None:
         """Of each of these nodes it must be known that its result is no view: by its name, or by who holds it."""
-        with self._unseen():  # where the results of these nodes stand, as far as the program holds them
-            nodes = {f.node for f, _ in again}
-            every = ((o, grad_fn_of(o)) for o in instances_of(self._audit.torch.Tensor))
-            held = {node: storage_of(o) for o, node in every if node in nodes}
+        # Where the results of these nodes stand, as far as the program holds them
+        nodes = {f.node for f, _ in again}
+        every = ((o, grad_fn_of(o)) for o in instances_of(self._audit.torch.Tensor))
+        held = {node: storage_of(o) for o, node in every if node in nodes}
         casts = [(f, s) for f, s in again if f.op == _CAST and f.node not in held and s.cast]
         if casts:
             self._tell_casts(noted, casts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 from inspect import signature
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
@@ -20,7 +19,6 @@ from graphdoc.capture.tensors.facts import (
     is_hooked,
     parameters_of,
     steps_alone,
-    user_frames,
     version_of,
 )
 from graphdoc.capture.tensors.living import Ref
@@ -29,6 +27,7 @@ from graphdoc.evidence import AT_END, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 
 
@@ -54,12 +53,11 @@ class Unstepped(Watch):
         self._early: list[tuple[int, bool, int]] = []
         """The first calls while nothing was cleared or stepped: how many leaves each had, whether it adds to what they
         have, and their versions."""
-        self._kept: Sign | None = None
+        self._never: Sign | None = None
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run, of the first ones of its place."""
-        journal = self._audit.journal
-        if self._kept is not None or journal.steps or self._discards or not leaves:
+    def called(self, call: EngineCall) -> None:
+        journal, leaves = self._audit.journal, call.leaves
+        if self._never is not None or journal.steps or self._discards or not leaves:
             return
         added = all(t.grad is not None for t in leaves.values()) or not self._early
         self._early.append((len(leaves), added, sum(version_of(t) for t in leaves.values())))
@@ -72,16 +70,14 @@ class Unstepped(Watch):
             return
         optimizer, seen = holding[0]
         seen = seen or journal.optimizer(optimizer)
-        sign = self._sign("step-missing", noted, None, mine & leaves.keys(), optimizer=seen.id)
-        self._calls[seen.id] = seen, journal.entry_of(noted, journal.entries(), False).place
+        sign = self._sign("step-missing", call.noted, None, mine & leaves.keys(), optimizer=seen.id)
+        self._calls[seen.id] = seen, journal.entry_of(call.noted, journal.entries(), False).place
         sign.facts = {"alone": leaves.keys() <= mine, "shared": False, "kept": True, AT_END: True, **self._asked()}
-        self._kept = sign
+        self._never = sign
 
     def _asked(self) -> dict[str, Any]:
         """What the source is asked with."""
-        frame = _getframe(2)
-        with self._unseen(frame):
-            numbers = numbers_named(REMAINDER, user_frames(frame))
+        numbers = numbers_named(REMAINDER, self._audit.running())
         return {"elsewhere": lines_with(b".grad", self._audit.witness.cwd), "numbers": numbers}
 
     def _is_for_others(self, leaves: list[Any]) -> bool:
@@ -90,9 +86,8 @@ class Unstepped(Watch):
         return self._audit.witness.scaler.used or hooked or any(map(is_hooked, leaves))
 
     def zeroed(self, optimizer: Any, seen: Seen, here: stacks.Stack) -> None:
-        """An optimizer that has never stepped is about to be cleared, or a module with what it holds."""
         count = self._discards.get(seen.id, 0)
-        if count >= ENOUGH:
+        if seen.steps or count >= ENOUGH:
             return
         parameters = parameters_of(optimizer)
         if not any(p.grad is not None for p in parameters):
@@ -106,15 +101,13 @@ class Unstepped(Watch):
     def _sampled(self, parameters: list[Any]) -> dict[int, float]:
         """A few numbers of each parameter that a step could move, by id: a program that updates them by itself may do
         so by ``.data``, of which the version counter knows nothing."""
-        audit = self._audit
         out: dict[int, float] = {}
-        with self._unseen(), audit.torch.no_grad():
-            for p in [p for p in parameters if p.grad is not None][:MOST_SAMPLED]:
-                numbers = numbers_of(p) if p.is_floating_point() else None
-                if numbers is None:
-                    out[id(p)] = 0.0 if p.is_inference() else float(p._version)
-                    continue
-                out[id(p)] = float(some_of(numbers, 16).double().sum())
+        for p in [p for p in parameters if p.grad is not None][:MOST_SAMPLED]:
+            numbers = numbers_of(p) if p.is_floating_point() else None
+            if numbers is None:
+                out[id(p)] = 0.0 if p.is_inference() else float(p._version)
+                continue
+            out[id(p)] = float(some_of(numbers, 16).double().sum())
         return out
 
     def _judge(self, parameters: list[Any], seen: Seen, here: stacks.Stack) -> Sign | None:
@@ -158,8 +151,8 @@ class Unstepped(Watch):
         journal.settle()
         # Not only a module was cleared, and gradients came more often than that.
         few = self._at_end(lambda s: self._calls[s.id][1].occurrences > FEW and bool(journal.latest("zero_grad", s.id)))
-        if self._kept is not None and self._audit.over and not (journal.steps or self._discards):
-            few.append(self._kept)
+        if self._never is not None and self._audit.over and not (journal.steps or self._discards):
+            few.append(self._never)
         told = [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
         for sign in told:
             sign.facts["calls"] = self._calls[sign.optimizer][1].occurrences
@@ -213,13 +206,13 @@ class Starved(Open):
         self._gathered: set[int] = set()
         """Optimizers that hold what FSDP2 has gathered for a forward."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         self._fresh = set()
         known = self._audit.journal.optimizers.values()
         if known and all(seen.id in self.over for seen in known):
             return
-        first = itertools.islice(leaves.values(), MOST_LEAVES)
-        self._latest = (noted, len(leaves), [Ref(t) for t in first]) if leaves else None
+        first = itertools.islice(call.leaves.values(), MOST_LEAVES)
+        self._latest = (call.noted, len(call.leaves), [Ref(t) for t in first]) if call.leaves else None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped. It is ``over`` for one that has found a gradient, or of whose parameters a backward
@@ -273,10 +266,9 @@ class Starved(Open):
         if step is None:
             return None
         audit.snapshot()
-        with self._unseen():
-            gathered = seen.id in self._gathered
-            given = noted is not None and (gathered or any(audit.journal.was_given(id(p)) for p in mine))
-            new = in_their_place(audit.torch, mine) if given else {}
+        gathered = seen.id in self._gathered
+        given = noted is not None and (gathered or any(audit.journal.was_given(id(p)) for p in mine))
+        new = in_their_place(audit.torch, mine) if given else {}
         twins = not any(id(p) in audit.names for p in mine) or are_twins(mine, new.values())
         if twins and new and new.keys() <= audit.names.keys():
             told: dict[str, Any] = {"parameters": audit.named(new), "optimizer": seen.id, "event": step.index}
@@ -357,7 +349,7 @@ class Undone(Watch):
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None once it has been seen to get on."""
 
-    def began(self) -> None:
+    def began(self, call: EngineCall) -> None:
         for held in self._held.values():
             if held is not None:
                 held.before = held.read()
@@ -380,9 +372,8 @@ class Undone(Watch):
             self._held[seen.id] = None
         elif held.times == TAKEN_BACK:
             self._held[seen.id] = None
-            with self._unseen(), self._audit.torch.no_grad():
-                numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
-                differ = sum(int(n.unique().numel()) for n in numbers) >= VALUES
+            numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
+            differ = sum(int(n.unique().numel()) for n in numbers) >= VALUES
             if differ:
                 self._found.append(Sign("suspect-undone", optimizer=seen.id, count=TAKEN_BACK, weak=True))
 
@@ -394,7 +385,6 @@ class AtRest(Open):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._steps: dict[int, int] = {}
-        self._kept: dict[int, Sign] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
@@ -411,9 +401,6 @@ class AtRest(Open):
                 self._audit.tell_early()
         if sign is not None:
             sign.count = steps
-
-    def signs(self) -> list[Sign]:
-        return list(self._kept.values())
 
 
 def _asked(optimizer: Any) -> float:
@@ -477,12 +464,10 @@ class Rounded(Open):
         self._short = (torch.bfloat16, torch.float16)
         self._looked: dict[int, _Looked] = {}
 
-    def began(self) -> None:
-        """A backward call is about to run."""
+    def began(self, call: EngineCall) -> None:
         for looked in self._looked.values():
             if looked.before is not None:
-                with self._unseen(), self._audit.torch.no_grad():
-                    looked.written |= looked.before.written()
+                looked.written |= looked.before.written()
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         if seen.id not in self._looked and not (steps_alone(optimizer) and self._short_of(optimizer)):
@@ -495,14 +480,12 @@ class Rounded(Open):
         due = seen.steps < FIRST or seen.steps & (seen.steps - 1) == 0  # the next one is compared with it
         if not due and before is None:
             return
-        audit = self._audit
-        with self._unseen(), audit.torch.no_grad():
-            every = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
-            mine = [p for p in every if id(p) not in looked.written]
-            now = Sample(mine, self._short)
-            looked.before = now if due else None
-            looked.first = looked.first or now
-            share = now.still(before) if before is not None else None
+        every = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
+        mine = [p for p in every if id(p) not in looked.written]
+        now = Sample(mine, self._short)
+        looked.before = now if due else None
+        looked.first = looked.first or now
+        share = now.still(before) if before is not None else None
         if not mine and every:
             self._forget(seen)
         if share is None:

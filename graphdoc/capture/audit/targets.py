@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import is_readable
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, is_number
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory, some_of
-from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import At
-    from graphdoc.capture.events.journal import Noted, Seen
+    from graphdoc.capture.audit.watch import At, EngineCall
+    from graphdoc.capture.events.journal import Seen
 
 
 MOST_COPIES = 200
@@ -74,8 +71,7 @@ class Targets(Watch):
         """Whether the next backward call is to be looked at."""
         return bool(self._copies)
 
-    def loaded(self, module: Any, state: Any) -> None:
-        """``module.load_state_dict(state)`` is about to run."""
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
         audit = self._audit
         if self._found or self._looked >= MOST_COPIES or not isinstance(state, dict):
             return
@@ -83,9 +79,8 @@ class Targets(Watch):
             return  # before the training anything may be copied
         self._looked += 1
         tensor = audit.torch.Tensor
-        with self._unseen():
-            given = {s for v in state.values() if isinstance(v, tensor) and (s := storage_of(v)) is not None}
-            mine = {s: p for p in module.parameters() if (s := storage_of(p)) is not None}
+        given = {s for v in state.values() if isinstance(v, tensor) and (s := storage_of(v)) is not None}
+        mine = {s: p for p in module.parameters() if (s := storage_of(p)) is not None}
         if not mine or not given:
             return
         raw = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
@@ -130,13 +125,12 @@ class Targets(Watch):
             self._copies.append(_Copy(own, source, None))
             audit.witness.looking = True
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._found:
             return
-        self._look_beside(noted, outputs, leaves)
+        self._look_beside(call)
         for copy in [*self._same]:
-            with self._unseen(_getframe(1)):
-                twice = _is_used_twice(outputs, {*map(id, copy.alive())}, leaves)  # once as the goal
+            twice = _is_used_twice(call, {*map(id, copy.alive())})  # once as the goal
             if twice is None:
                 continue
             copy.looks += 1
@@ -144,30 +138,29 @@ class Targets(Watch):
                 self._same.clear()
                 self._audit.witness.looking = bool(self._copies)
             if twice:
-                self._tell("same-network", copy.stack, None, copy.alive(), noted[0])
+                self._tell("same-network", copy.stack, None, copy.alive(), call.noted[0])
         for copy in self._copies:
-            with self._unseen(_getframe(1)):
-                memory = {storage_of(p) for p in leaves.values()}
-                if not (memory >= copy.own.keys() and memory & copy.source):
-                    continue
-                node = _entering(walk.walk(tensor_roots(outputs), walk.DEEP - 1), copy)
+            memory = {storage_of(p) for p in call.leaves.values()}
+            if not (memory >= copy.own.keys() and memory & copy.source):
+                continue
+            node = _entering(call.order, copy)
             kept = stacks.stack_of(node) if node is not None else None
             if kept is not None:
-                self._tell("target-trained", kept, copy.stack, copy.alive(), noted[0])
+                self._tell("target-trained", kept, copy.stack, copy.alive(), call.noted[0])
             if kept is not None or node is None:
                 self._copies.clear()
                 self._audit.witness.looking = bool(self._same) if node is None else self._audit.unheld.waits
                 return
 
-    def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def _look_beside(self, call: EngineCall) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
         audit, kind = self._audit, self._audit.torch.nn.Parameter
         beside = self._beside
         if (beside is None and self._tries >= OFTEN) or (beside is not None and beside() is not None):
             return  # none is looked for any more, or it is still there
-        held = audit.journal.held() & leaves.keys()
+        held = audit.journal.held() & call.leaves.keys()
         if beside is None:
-            every = {i: p for i, p in leaves.items() if type(p) is kind}
+            every = {i: p for i, p in call.leaves.items() if type(p) is kind}
             mine, others = ({i: p for i, p in every.items() if (i in held) == one} for one in (True, False))
             if others and _shapes(mine) == _shapes(others):
                 self._tries += 1
@@ -175,11 +168,10 @@ class Targets(Watch):
                 self._was = audit.named(others)
                 self._beside = Ref(next(iter(others.values())), self._look_on) if self._was else None
         elif held:
-            with self._unseen(_getframe(1)):
-                twice = bool(_is_used_twice(outputs, held, leaves))
+            twice = bool(_is_used_twice(call, held))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
-                self._tell("became-network", noted, None, [leaves[i] for i in held], noted[0])
+                self._tell("became-network", call.noted, None, [call.leaves[i] for i in held], call.noted[0])
                 self._found[0].facts["was"] = self._was
             if not 0 <= self._gone < OFTEN:
                 self._beside = None
@@ -198,13 +190,12 @@ def _shapes(parameters: dict[int, Any]) -> list[Any]:
     return sorted(tuple(p.shape) for p in parameters.values())
 
 
-def _is_used_twice(outputs: Any, mine: set[int], leaves: dict[int, Any]) -> bool | None:
+def _is_used_twice(call: EngineCall, mine: set[int]) -> bool | None:
     """Whether this loss takes each of these leaves (ids) more than once; None where it reaches none of them."""
-    if not mine & leaves.keys():
+    if not mine & call.leaves.keys():
         return None
-    order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
-    used = Counter(number for found in order for number in found.following)
-    uses = [used[n] for n, leaf in order.leaves.items() if id(leaf) in mine]
+    used = Counter(call.order.targets)
+    uses = [used[n] for n, leaf in call.order.leaves.items() if id(leaf) in mine]
     return bool(uses) and min(uses) > 1
 
 
@@ -272,21 +263,20 @@ class Followers(Early):
         if self._tries < MOST_TRIES:
             self._suspects.update(id(p) for p in parameters)
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if not self._versions:
             return
         if self._values:
-            self._compare(leaves)
+            self._compare(call.leaves)
         for ident, (ref, version) in self._versions.items():
-            p = leaves.get(ident)
+            p = call.leaves.get(ident)
             if p is not None and ref() is p and p._version != version:
                 self._suspects.add(ident)
         self._versions.clear()
         self._values.clear()
 
     def _read(self, parameter: Any) -> list[float]:
-        with self._unseen(), self._audit.torch.no_grad():
-            return [float(v) for v in some_of(parameter.detach(), VALUES)[:VALUES].tolist()]
+        return [float(v) for v in some_of(parameter.detach(), VALUES)[:VALUES].tolist()]
 
     def _compare(self, leaves: dict[int, Any]) -> None:
         moved: list[tuple[Any, list[float], list[float]]] = []
@@ -358,8 +348,8 @@ class Restored(Watch):
         self._loads = 0
         self._replaced: dict[int, int] = {}
         """By module: the latest load that brought other numbers."""
-        self._kept: dict[tuple[tuple[str, int], ...], Sign | None] = {}
-        """By the user's lines that lead to the load; None for those that have brought other numbers as well."""
+        self._brought = set[Any]()
+        """Places of loads, as the user's lines that lead there, that have brought other numbers."""
 
     def given(self, state: Any) -> None:
         """A module's ``state_dict()`` is about to return ``state``."""
@@ -373,8 +363,7 @@ class Restored(Watch):
         for t in (tensors[0], tensors[-1]):
             self._given[id(t)] = _Given(t, raw, self._loads, steps)
 
-    def loaded(self, module: Any, state: Any) -> None:
-        """``module.load_state_dict(state)`` is about to run."""
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
         tensors = self._tensors(state)
         if not tensors or not self._given:
             return
@@ -384,17 +373,17 @@ class Restored(Watch):
         if not user:
             return
         place = tuple((f.file, f.line) for f in user)
-        with self._unseen():
-            own = dict(module.named_buffers(remove_duplicate=False))
-            own.update(module.named_parameters(remove_duplicate=False))
-            pairs = [(own.get(name), t) for name, t in state.items() if isinstance(t, audit.torch.Tensor)]
-            if not all(_is_itself(*pair) for pair in pairs):
-                self._replaced[id(module)] = self._loads
-                self._kept[place] = None
-                return
+        own = dict(module.named_buffers(remove_duplicate=False))
+        own.update(module.named_parameters(remove_duplicate=False))
+        pairs = [(own.get(name), t) for name, t in state.items() if isinstance(t, audit.torch.Tensor)]
+        if not all(_is_itself(*pair) for pair in pairs):
+            self._replaced[id(module)] = self._loads
+            self._brought.add(place)
+            self._kept.pop(place, None)
+            return
         ends = ((t, self._given.get(id(t))) for t in (tensors[0], tensors[-1]))
         taken = next((g for t, g in ends if g and t._version != g.version and g.ref() is t), None)
-        if taken is None or place in self._kept:
+        if taken is None or place in self._kept or place in self._brought:
             return
         mine = {id(p) for p, _ in pairs}
         known = audit.journal.optimizers.values()
@@ -410,9 +399,6 @@ class Restored(Watch):
         kinds = self._audit.torch.Tensor, self._audit.torch.nn.Parameter
         plain = (t for t in state.values() if type(t) in kinds) if isinstance(state, dict) else ()
         return [t for t in plain if t.is_floating_point() and has_memory(t) and not t.is_inference()]
-
-    def signs(self) -> list[Sign]:
-        return [sign for sign in self._kept.values() if sign is not None]
 
 
 def _is_itself(own: Any, given: Any) -> bool:
@@ -436,12 +422,12 @@ class Parted(Early):
         self._tied: list[tuple[Ref, list[str], Any]] = []
         """The module, the names of what was one parameter, and where it was loaded."""
 
-    def loaded(self, module: Any, state: Any) -> None:
-        """``module.load_state_dict(state, assign=True)`` is about to run."""
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
+        if not assign:
+            return
         names: dict[int, list[str]] = {}
-        with self._unseen():
-            for name, p in module.named_parameters(remove_duplicate=False):
-                names.setdefault(id(p), []).append(name)
+        for name, p in module.named_parameters(remove_duplicate=False):
+            names.setdefault(id(p), []).append(name)
         raw = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
         several = [n for n in names.values() if len(n) > 1 and any(name in state for name in n)]
         self._tied += [(Ref(module), n, raw) for n in several[: MOST_LOOKS - len(self._tied)]]
@@ -452,8 +438,7 @@ class Parted(Early):
         held = {id(p) for p in parameters_of(optimizer)}
         for ref, names, raw in tied:
             module = ref()
-            with self._unseen(_getframe(1)):
-                known = dict(module.named_parameters(remove_duplicate=False)) if module is not None else {}
+            known = dict(module.named_parameters(remove_duplicate=False)) if module is not None else {}
             mine = {id(known[n]) for n in names if n in known}
             if len(mine) < 2 or not mine <= held:
                 continue

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from functools import cache
 from itertools import islice
 from operator import ne
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, is_users, shown_file
 from graphdoc.capture.places.frames import plain
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Frame, Sign
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import At
+    from graphdoc.capture.audit.watch import At, EngineCall
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -100,6 +97,8 @@ MOST_PLACES = 4
 """Places at which forwards make parameters that are told."""
 MOST_PLAIN = 60
 """Leaves that are no parameters and are followed at a time."""
+MOST_LOADED = 100_000
+"""Parameters that are known to come from elsewhere."""
 MOST_NETWORKS = 60
 """Those whose loading is counted."""
 MOST_NUMBERS = 200
@@ -190,7 +189,7 @@ class Unheld(Watch):
         """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
         self._suspects: list[tuple[list[int], Sign]] = []
-        self.loaded: set[int] = living.forgetting(set())
+        self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
         self._behind: dict[int, bool] = living.forgetting({})
         """Parameters behind what optimizers step, by id; and whether they are before further such ones."""
@@ -202,7 +201,7 @@ class Unheld(Watch):
 
     # -- watching ------------------------------------------------------------------------------------------------
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         audit = self._audit
         if self._looks:
             self._looks -= 1
@@ -211,24 +210,22 @@ class Unheld(Watch):
         if not held or self._judged >= MOST_JUDGED or self._found:
             return
         tensor, kind = audit.torch.Tensor, audit.torch.nn.Parameter
-        weights = cache(lambda: _weights(outputs, held))  # walked for once, and only for what is new
-        plain, unheld = ([t for i, t in leaves.items() if i not in held and type(t) is k] for k in (tensor, kind))
+        weights = cache(lambda: _weights(call.outputs, held))  # walked for once, and only for what is new
+        plain, unheld = ([t for i, t in call.leaves.items() if i not in held and type(t) is k] for k in (tensor, kind))
         if plain or self._plain:  # most are made anew for each call, and those are let go
-            with self._unseen():
-                self._plain = {i: c for i, c in self._plain.items() if c.ref() is not None}
-                if [t for t in plain if self._count(self._plain, t, MOST_PLAIN, weights)]:
-                    self._ready, self._noted = True, noted
+            self._plain = {i: c for i, c in self._plain.items() if c.ref() is not None}
+            if [t for t in plain if self._count(self._plain, t, MOST_PLAIN, weights)]:
+                self._ready, self._noted = True, call.noted
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
-        self._noted = noted
+        self._noted = call.noted
         self._together.clear()
-        self._together.update(leaves)
-        self._reached.update(leaves)
-        with self._unseen():
-            ready = {id(p) for p in unheld if self._count(self._candidates, p, MOST_CANDIDATES, weights)}
-            if ready:
-                self._ready = True
-                self._behind |= _behind(outputs, ready, held)
+        self._together.update(call.leaves)
+        self._reached.update(call.leaves)
+        ready = {id(p) for p in unheld if self._count(self._candidates, p, MOST_CANDIDATES, weights)}
+        if ready:
+            self._ready = True
+            self._behind |= _behind(call.order, ready, held)
 
     def _count(self, known: dict[int, _Candidate], leaf: Any, most: int, weights: Callable[[], set[int]]) -> bool:
         """A call reaches this leaf: whether it has been reached often enough by now."""
@@ -243,17 +240,18 @@ class Unheld(Watch):
         one.count += 1
         return one.count == ENOUGH
 
-    def asked(self, inputs: Any) -> None:
-        """A grad call is about to run that was asked the gradients of these."""
+    def asked(self, call: EngineCall) -> None:
         if len(self._asked) < MOST_CANDIDATES:
-            asked = [t for t in inputs if t is not None]
+            asked = [t for t in call.inputs if t is not None]
             self._audit.journal.living.note(asked)
             self._asked.update(map(id, asked))
 
-    def load(self, parameters: list[Any]) -> None:
-        """These are about to be given values from elsewhere."""
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
+        if len(self.brought) >= MOST_LOADED:
+            return
+        parameters = list(module.parameters())
         self._audit.journal.living.note(parameters)
-        self.loaded.update(map(id, parameters))
+        self.brought.update(map(id, parameters))
         ids = tuple(map(id, parameters))
         known = self._loads.get(ids)
         if self._audit.journal.steps and (known or len(self._loads) < MOST_NETWORKS):
@@ -305,10 +303,9 @@ class Unheld(Watch):
         known = {i: self._candidates[i] for i in leaves if i in self._candidates}
         if not known or self._searched >= MOST_JUDGED:
             return set()
-        with self._unseen():
-            mine = set(self._standing(known))
-            self._searched += bool(mine)
-            return mine - alive(self._audit.torch)[0] if mine else mine
+        mine = set(self._standing(known))
+        self._searched += bool(mine)
+        return mine - alive(self._audit.torch)[0] if mine else mine
 
     def _standing(self, candidates: dict[int, _Candidate]) -> dict[int, Any]:
         """Those that backward calls have reached often enough, and that nobody has written to."""
@@ -320,43 +317,42 @@ class Unheld(Watch):
     def _judge(self) -> None:
         audit = self._audit
         self._judged += 1
-        frame = _getframe(1)
-        with self._unseen(frame):
-            held, owners = alive(audit.torch)
-            mine = self._standing({i: c for i, c in self._candidates.items() if i not in held})
-            self._judge_plain(held)
-            if not mine or self._found:
-                return
-            loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
-            live = audit.journal.live()
-            parted = {i: p for i, p in loose.items() if i not in owners}
-            kept = converted(audit.torch, parted, held) if parted and live else None
-            if kept is not None:
-                leaf, node, facts = kept
-                self._tell_of("kept-result", stacks.stack_of(node), self._noted, live[0][0], [id(leaf)], facts)
-                return
-            if self._tell_stale(live, mine, owners):
-                return
-            wanted = self._tell_wanted(live, mine)
-            if mine and not wanted and not self._suspects:
-                self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
-            hidden = unregistered(audit.torch, loose, held) if user_frames(frame) and not wanted else []
-            hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
-            given = _whose(live, hidden[0].beside) if hidden else None
-            if given is not None:
-                self._tell("unregistered", given, {i: p for one in hidden for i, p in one.parameters.items()})
-                for one in hidden:
-                    one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
-                    one.facts["names"] = audit.named(one.parameters)
-                for sign in self._found:
-                    sign.facts = {"classes": [one.facts for one in hidden]}
-                return
-            if user_frames(frame):
-                self._tell_weights(live, mine, owners, held)
-            if not self._found:
-                self._tell_split(live, mine, owners)
-                self._tell_fresh(live, loose, owners)
-                self._tell_bounded(live, {i: p for i, p in mine.items() if self._candidates[i].adds}, False)
+        running = audit.running()
+        held, owners = alive(audit.torch)
+        mine = self._standing({i: c for i, c in self._candidates.items() if i not in held})
+        self._judge_plain(held)
+        if not mine or self._found:
+            return
+        loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
+        live = audit.journal.live()
+        parted = {i: p for i, p in loose.items() if i not in owners}
+        kept = converted(audit.torch, parted, held) if parted and live else None
+        if kept is not None:
+            leaf, node, facts = kept
+            self._tell_of("kept-result", stacks.stack_of(node), self._noted, live[0][0], [id(leaf)], facts)
+            return
+        if self._tell_stale(live, mine, owners):
+            return
+        wanted = self._tell_wanted(live, mine)
+        if mine and not wanted and not self._suspects:
+            self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
+        hidden = unregistered(audit.torch, loose, held) if running and not wanted else []
+        hidden = [one for one in hidden if not any(i in self.brought for i in one.parameters)]
+        given = _whose(live, hidden[0].beside) if hidden else None
+        if given is not None:
+            self._tell("unregistered", given, {i: p for one in hidden for i, p in one.parameters.items()})
+            for one in hidden:
+                one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
+                one.facts["names"] = audit.named(one.parameters)
+            for sign in self._found:
+                sign.facts = {"classes": [one.facts for one in hidden]}
+            return
+        if running:
+            self._tell_weights(live, mine, owners, held)
+        if not self._found:
+            self._tell_split(live, mine, owners)
+            self._tell_fresh(live, loose, owners)
+            self._tell_bounded(live, {i: p for i, p in mine.items() if self._candidates[i].adds}, False)
 
     def _tell_stale(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> bool:
         """Tell of those of ``mine`` in whose place an optimizer holds what nothing has any more; whether one does."""
@@ -427,7 +423,7 @@ class Unheld(Watch):
     def _tell_split(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``mine`` that modules around others have themselves, where an optimizer holds all of the
         innermost modules and nothing of these: it was made from a list of layers."""
-        apart = self._asked | self.loaded
+        apart = self._asked | self.brought
         own = {i: p for i, p in mine.items() if i not in apart and is_training(owners[i])}
         held = {i for seen, _ in live if seen.steps for i in seen.parameters}
         for whole in instances_of(self._audit.torch.nn.Module) if own else ():
@@ -446,7 +442,7 @@ class Unheld(Watch):
         beside = _whose(live, self._together)
         if beside is None or self._found:
             return
-        apart = self._asked | self.loaded
+        apart = self._asked | self.brought
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
         own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
         layers = {i: owners[i].__dict__["_parameters"] for i in own if i in owners and is_training(owners[i])}
@@ -469,7 +465,7 @@ class Unheld(Watch):
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
         loaded itself came trained."""
         equal = self._audit.torch.equal
-        numbers = {i: numbers_of(p) for i, p in mine.items() if i not in self.loaded}
+        numbers = {i: numbers_of(p) for i, p in mine.items() if i not in self.brought}
         known = {i: n for i, n in numbers.items() if n is not None}
         for times, refs in self._loads.values():
             copies = [n for ref in refs if (c := ref()) is not None and (n := numbers_of(c)) is not None]
@@ -525,7 +521,7 @@ class Unheld(Watch):
         if seen is not None:
             part = len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) == len(mine)
             facts = {
-                "loaded": any(i in self.loaded for i in mine),
+                "loaded": any(i in self.brought for i in mine),
                 "born": self._born(seen, mine, "forward") if part else [],
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
@@ -585,13 +581,12 @@ class Unheld(Watch):
         """What was found, unless another optimizer has been given it since: the training had a phase without it. Or the
         program has written to it, or asked for its gradient: it does so now and then."""
         held = self._audit.journal.held()
-        known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.loaded)
+        known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.brought)
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
-        with self._unseen():
-            written = any(c.is_written(p, self._audit.torch) for c, p in told)
+        written = any(c.is_written(p, self._audit.torch) for c, p in told)
         used = any(id(p) in self._audit.journal.with_grad for ref in self._gone if (p := ref()) is not None)
         since = used or written or any(i in held or i in self._asked for i in self._told)
-        followed = any(i in self.loaded for i in self._told)
+        followed = any(i in self.brought for i in self._told)
         found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
@@ -618,10 +613,9 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     return found
 
 
-def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
+def _behind(order: walk.Graph, new: set[int], held: set[int]) -> dict[int, bool]:
     """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
     the way to an operation that takes a further one. What is one number by then is a loss that is weighed."""
-    order = walk.walk(tensor_roots(outputs), MOST_NODES)
     if len(order) >= MOST_NODES:
         return {}
     taking = _Taking(order, new, held)
@@ -673,18 +667,13 @@ def are_twins(old: Iterable[Any], new: Iterable[Any]) -> bool:
 
 def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
     """Ids of the parameters that any living optimizer holds, and the living module of each parameter by its id."""
-    held: set[int] = set()
+    made = (o for o in instances_of(torch.optim.Optimizer) if "param_groups" in o.__dict__)
     owners: dict[int, Any] = {}
-    module, optimizer = torch.nn.Module, torch.optim.Optimizer
-    for obj in gc.get_objects():
-        mro = type(obj).__mro__  # never isinstance: that would touch lazy proxies
-        if module in mro:
-            for p in (obj.__dict__.get("_parameters") or {}).values():
-                if p is not None:
-                    owners.setdefault(id(p), obj)
-        elif optimizer in mro and "param_groups" in obj.__dict__:
-            held.update(id(p) for p in parameters_of(obj))
-    return held, owners
+    for module in instances_of(torch.nn.Module):
+        for p in (module.__dict__.get("_parameters") or {}).values():
+            if p is not None:
+                owners.setdefault(id(p), module)
+    return {id(p) for o in made for p in parameters_of(o)}, owners
 
 
 # Layers that a forward makes anew: their parameters get gradients once, and are gone before a step could use them.
@@ -710,12 +699,11 @@ class MadeAnew(Watch):
         self._wanted: set[tuple[int, ...]] = set()
         """Shapes of parameters whose gradients the program has asked for itself."""
 
-    def asked(self, inputs: Any) -> None:
-        """A grad call that is looked at is about to run: a head that is adapted to one task by it is used up there."""
-        given = inputs if isinstance(inputs, list | tuple) else ()
-        self._wanted.update(tuple(p.shape) for p in given if type(p) is self._audit.torch.nn.Parameter)
+    def asked(self, call: EngineCall) -> None:
+        # A head that is adapted to one task by it is used up there.
+        self._wanted.update(tuple(p.shape) for p in call.inputs if type(p) is self._audit.torch.nn.Parameter)
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+    def called(self, call: EngineCall) -> None:
         if self._found:
             return
         audit = self._audit
@@ -723,37 +711,35 @@ class MadeAnew(Watch):
         if not held:
             return
         known = {id(p) for ref in self._latest if (p := ref()) is not None}
-        new = [p for i, p in leaves.items() if i not in held and i not in known and type(p) is kind]
+        new = [p for i, p in call.leaves.items() if i not in held and i not in known and type(p) is kind]
         shapes = sorted(list(p.shape) for p in new)
         again = bool(new) and not known and shapes == self._shapes
         self._rounds = self._rounds + 1 if again else 0
         self._latest, self._shapes = [Ref(p) for p in new], shapes
         if self._rounds < RENEWED - 1 or not self._wanted.isdisjoint(map(tuple, shapes)):
             return
-        with self._unseen():
-            given, owners = alive(audit.torch)
-            own = [owners[id(p)] for p in new if id(p) in owners]
-            before = {id(m) for ref in self._owners if (m := ref()) is not None}
-            self._owners = [Ref(m) for m in own]
-            if self._rounds == RENEWED:
-                self._rounds = 0
-                # A module that was there before is not made anew: it is given another parameter. A copy that a loop
-                # keeps and adapts is no part of what is trained; one that is gone was made by a forward.
-                beside = all(held_beside([m], held, audit.torch.nn.Module) for m in own)
-                if not beside or not before.isdisjoint(map(id, own)) or any(id(p) in given for p in new):
-                    return
-                taken = _taken_with(tensor_roots(outputs), {id(p) for p in new}, held)
-                kept = [k for f in taken if (k := stacks.stack_of(f.node)) is not None]
-                lines = {str(line): line for k in kept if (line := self._line(k))}
-                if lines:
-                    facts = {"shapes": self._shapes, "lines": [*lines.values()][:MOST_LINES]}
-                    self._report(self._sign("made-anew", kept[0], noted, count=RENEWED + 1, facts=facts))
+        given, owners = alive(audit.torch)
+        own = [owners[id(p)] for p in new if id(p) in owners]
+        before = {id(m) for ref in self._owners if (m := ref()) is not None}
+        self._owners = [Ref(m) for m in own]
+        if self._rounds == RENEWED:
+            self._rounds = 0
+            # A module that was there before is not made anew: it is given another parameter. A copy that a loop
+            # keeps and adapts is no part of what is trained; one that is gone was made by a forward.
+            beside = all(held_beside([m], held, audit.torch.nn.Module) for m in own)
+            if not beside or not before.isdisjoint(map(id, own)) or any(id(p) in given for p in new):
+                return
+            taken = _taken_with(call.order, {id(p) for p in new}, held)
+            kept = [k for f in taken if (k := stacks.stack_of(f.node)) is not None]
+            lines = {str(line): line for k in kept if (line := self._line(k))}
+            if lines:
+                facts = {"shapes": self._shapes, "lines": [*lines.values()][:MOST_LINES]}
+                self._report(self._sign("made-anew", kept[0], call.noted, count=RENEWED + 1, facts=facts))
 
 
-def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> list[walk.Found]:
+def _taken_with(order: walk.Graph, new: set[int], held: set[int]) -> list[walk.Found]:
     """The operations that take the new leaves, in the order of the program, where all of these take them together with
     what is made of held ones."""
-    order = walk.walk(roots, MOST_NODES)
     if len(order) >= MOST_NODES:
         return []
     taking = _Taking(order, new, held)

@@ -22,17 +22,17 @@ from torch.nn.utils import clip_grad
 from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
-from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, lines_of
 from graphdoc.capture.places.frames import made_at, site_of
-from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
 from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import EngineCall
     from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.events.journal import Entry, Noted, Seen
 
@@ -85,14 +85,14 @@ class Unused(Watch):
         self._untrained: set[int] = audit.journal.living.forgetting(set())
         """Those of the term that was told."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        self._settle(leaves)
-        roots = tensor_roots(outputs) if self._may_look(MOST_LOOKS) else []
+    def called(self, call: EngineCall) -> None:
+        self._settle(call.leaves)
+        roots = call.roots if self._may_look(MOST_LOOKS) else []
         terms = []
         for position, part in enumerate(map(Part, terms_of(roots)[:MOST_TERMS] if roots else ())):
             cuts = self._watch.cuts_behind(part.nodes.values()) if self._watch is not None else []
             terms.append(Term(position, frozenset(part.leaves), cuts))
-        self._calls.append((noted, terms))
+        self._calls.append((call.noted, terms))
 
     def _settle(self, leaves: dict[int, Any]) -> None:
         """Another call reaches some of what such a term has reached: which of their gradients were cleared before, or
@@ -101,9 +101,8 @@ class Unused(Watch):
         again = {i for one in waiting for i in one.left if i in leaves}
         idle = self._audit.unheld.idle(again - self._held) if not self._found else set()
         self._idle |= idle
-        with self._unseen(), self._audit.torch.no_grad():
-            grads = ((i, leaves[i].grad) for i in again)
-            over = idle | {i for i, g in grads if g is None or (g.device.type != "cuda" and is_zero(g))}
+        grads = ((i, leaves[i].grad) for i in again)
+        over = idle | {i for i, g in grads if g is None or (g.device.type != "cuda" and is_zero(g))}
         for one in waiting:
             one.left -= over
             if one.left:
@@ -193,18 +192,17 @@ class BesideLoss(Early):
         self._made: list[stacks.Stack] = []
         """Where what the latest of them differentiated was made."""
 
-    def differentiated(self, noted: Noted, outputs: Any) -> None:
-        """A call into the engine is about to run."""
+    def began(self, call: EngineCall) -> None:
         optimizers = self._audit.journal.optimizers.values()
         looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LATEST for seen in optimizers))
         if not looks and not self._seen:
             return
-        roots = [n for n in tensor_roots(outputs) if n is not None]
+        roots = [n for n in call.roots if n is not None]
         top = top_of(roots)
         made = _places(top) if self._seen else set()
         # The turn of a sum, or of one of its other terms, may come: a weight that grows from zero.
         self._seen = {at: kept for at, kept in self._seen.items() if at not in made and kept[0].isdisjoint(made)}
-        line = site_of(stacks.stack_of_seen(noted[3]))
+        line = site_of(stacks.stack_of_seen(call.noted[3]))
         if self._seen and line not in self._lines:
             # A line of its own, which runs now and then, may make the term anew.
             reached = set[int]().union(*(Part(n).leaves for n in roots))
@@ -216,30 +214,31 @@ class BesideLoss(Early):
             self._made = [kept for n in roots if (kept := stacks.stack_of(n)) is not None]
             self._through |= {n._sequence_nr() for n in top}
 
+    asked = began
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: which sums of what it was differentiated for are at hand?"""
         before, self._known[seen.id] = self._known.get(seen.id, 0), len(self._roots)
-        audit, frame = self._audit, _getframe(1)
+        audit = self._audit
         if not FIRST <= seen.steps <= LATEST or before == len(self._roots):
             return
-        with self._unseen(frame):
-            mine = set(self._roots[before:])
-            for value, of_list in values_at_hand(user_frames(frame), audit.torch):
-                node = None if of_list or value.numel() != 1 else grad_fn_of(value)
-                left = self._lost(node, mine) if node is not None else []
-                kept = stacks.stack_of(node) if left else None
-                if kept is not None:
-                    sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
-                    through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
-                    self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
-            for kept in self._made if seen.steps == LATEST else ():
-                code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
-                if code is None or code.co_name == "<module>":
-                    continue  # the variables of a module are still there, and were looked at
-                line = self._line(kept)
-                if line and sum_in_text(code.co_filename, line[0]["line"]):
-                    sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
-                    self._seen.setdefault(str(line), (set(), sign))
+        mine = set(self._roots[before:])
+        for value, of_list in values_at_hand(audit.running(), audit.torch):
+            node = None if of_list or value.numel() != 1 else grad_fn_of(value)
+            left = self._lost(node, mine) if node is not None else []
+            kept = stacks.stack_of(node) if left else None
+            if kept is not None:
+                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
+                through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
+                self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
+        for kept in self._made if seen.steps == LATEST else ():
+            code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
+            if code is None or code.co_name == "<module>":
+                continue  # the variables of a module are still there, and were looked at
+            line = self._line(kept)
+            if line and sum_in_text(code.co_filename, line[0]["line"]):
+                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
+                self._seen.setdefault(str(line), (set(), sign))
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
@@ -347,7 +346,7 @@ class Clips(Sparse):
         every = [parameters] if isinstance(parameters, audit.torch.Tensor) else _given(parameters, audit.torch)
         if every is None or math.isinf(float(bound)):
             return  # what is only measured
-        with self._unseen():
+        with audit.unseen():
             found = any(p.grad is not None for p in every)
             plain = isinstance(norm, audit.torch.Tensor) and norm.is_cpu and has_memory(norm)
             known = float(norm) if found and plain else None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import FrameType
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.journal import Entry
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import op_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, plain, users_line
-from graphdoc.capture.process.quiet import Unseen
 from graphdoc.evidence import AT_END, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
@@ -30,6 +31,29 @@ FEW = 2
 """Times that are enough at the end of a run in which there were no others."""
 
 
+class EngineCall:
+    """A call into the engine that is about to run; its graph is walked through once for all who ask of it."""
+
+    def __init__(self, noted: Noted, outputs: Any, leaves: dict[int, Any] | None, args: tuple[Any, ...]) -> None:
+        self.noted, self.outputs = noted, outputs
+        self.leaves: dict[int, Any] = leaves or {}
+        """Those behind its roots, by id, if it is looked at."""
+        self.recorded = len(args) > 2 and bool(args[2])
+        """Whether what it computes has a graph (``create_graph``)."""
+        self.inputs: tuple[Any, ...] = tuple(args[3]) if len(args) > 3 and isinstance(args[3], list | tuple) else ()
+        """What it asks the gradients of, or the only leaves that it gives any to, where the call names them."""
+
+    @cached_property
+    def roots(self) -> list[Any]:
+        """The nodes that it begins at."""
+        return tensor_roots(self.outputs)
+
+    @cached_property
+    def order(self) -> walk.Graph:
+        """Its graph, as far as it may be walked through while the program goes on."""
+        return walk.walk(self.roots, walk.DEEP - 1)
+
+
 class Watch:
     """One question to a run that goes on. What it found stays found, where ``signs`` does not say otherwise."""
 
@@ -39,14 +63,35 @@ class Watch:
         self._evidence: Evidence | None = None
         self._looks = 0
         self._times: dict[Any, int] = {}
+        self._kept: dict[Any, Sign] = {}
+        """What was found of one thing or another, as long as nothing contradicts it."""
         self._few: dict[int, tuple[Seen, Sign]] = {}
         """By optimizer: what is told if the run ends before anything else is seen."""
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+    # -- what it may hear of -----------------------------------------------------------------------------------------
+
+    def called(self, call: EngineCall) -> None:
+        """A backward call that is looked at is about to run."""
+
+    def began(self, call: EngineCall) -> None:
+        """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
+
+    def asked(self, call: EngineCall) -> None:
+        """A grad call that is looked at is about to run."""
+
+    def gave(self, noted: Noted, results: Any) -> None:
+        """A call has ended well, while this ``waits``."""
+
+    def loaded(self, module: Any, state: Any, assign: bool) -> None:
+        """``module.load_state_dict(state)`` is about to run."""
+
+    def zeroed(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
+        """An optimizer is about to be cleared before one of its first steps, or a module with what it holds."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at, and that is of interest."""
+
+    # -- what it asks for --------------------------------------------------------------------------------------------
 
     def of_interest(self, _seen: Seen) -> bool:
         """Whether a step that is looked at is of interest."""
@@ -55,10 +100,6 @@ class Watch:
     def wants(self, _seen: Seen) -> bool:
         """Whether it asks for each step of this optimizer now, however many there have been."""
         return False
-
-    def _unseen(self, frame: FrameType | None = None) -> Unseen:
-        """The program sees nothing of what is done within."""
-        return Unseen(self._audit.torch, self._audit.witness.anomaly, frame)
 
     def _often(self, what: Any, enough: int) -> bool:
         """Whether this has been seen so often now."""
@@ -132,7 +173,7 @@ class Watch:
             sign.facts[AT_END] = True
             self._few[seen.id] = seen, sign
 
-    def _at_end(self, holds: Callable[[Seen], bool]) -> list[Sign]:
+    def _at_end(self, holds: Callable[[Seen], bool] = bool) -> list[Sign]:
         """What was seen of optimizers all the time, if the run has ended by itself and had no training but theirs."""
         return [sign for seen, sign in self._few.values() if self._audit.was_all(seen) and holds(seen)]
 
@@ -141,7 +182,9 @@ class Watch:
         return self._evidence
 
     def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else self._found
+        if self._evidence is not None:
+            return self._evidence.signs[:1]
+        return [*self._found, *self._kept.values(), *self._at_end()]
 
 
 CLOSELY = 12

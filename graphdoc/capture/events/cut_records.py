@@ -12,7 +12,7 @@ from itertools import count, islice
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture.graph.walk import reached
+from graphdoc.capture.graph.walk import reached, users_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, outwards, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
@@ -311,11 +311,8 @@ def with_a_slope(starts: list[Record]) -> set[int]:
 
 def counted_out(chain: list[Record], record: Record) -> Record | None:
     """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
-    upper: dict[int, list[Record]] = {}
-    for r in chain:
-        for made in r.inputs:
-            upper.setdefault(id(made), []).append(r)
-    made_of = set(reached([record], lambda r: upper.get(id(r), ())))
+    upper = users_of(chain, lambda r: r.inputs)
+    made_of = set(reached([record], lambda r: upper.get(r, ())))
     return next((c for r in chain for c in r.counted if c in made_of), None)
 
 

@@ -174,13 +174,8 @@ class EngineCalls:
             others = other_roots(outputs) if len(outputs) > 1 else ()
             noted = journal.add(kind, seen, -1, (known, op, number, others, how, reaches))
             audit = witness.audit
-            if audit is not None and leaves is not None:
-                if kind == "backward":
-                    audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
-                else:
-                    audit.asked(noted, outputs, leaves, args)
-            if audit is not None and not audit.asleep and kind == "backward":
-                audit.began(noted, outputs)
+            if audit is not None:
+                audit.calling(noted, outputs, leaves, args)
             witness.finite.root(outputs, noted[0])
             if self._anomaly.wanted:
                 self._anomaly.hide_ours(roots_of_call(outputs))

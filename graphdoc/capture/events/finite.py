@@ -250,8 +250,7 @@ class FiniteWatch:
             numbers = numbers_of(tensor) if tensor.is_floating_point() or tensor.is_complex() else None
             if numbers is None:
                 return True
-            with torch.no_grad():
-                return bool(torch.isfinite(numbers).all())
+            return bool(torch.isfinite(numbers).all())
         except Exception:
             return True
 
@@ -318,8 +317,7 @@ class Stopping:
 
     def _is_nan(self, tensor: Any) -> bool:
         try:
-            with self._torch.no_grad():
-                return numbers_of(tensor) is not None and bool(self._torch.isnan(tensor.detach()).any())
+            return (numbers := numbers_of(tensor)) is not None and bool(self._torch.isnan(numbers).any())
         except Exception:
             return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from types import TracebackType
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.frames import frames_of
-from graphdoc.capture.tensors.facts import storage_of
+from graphdoc.capture.tensors.facts import instances_of, storage_of
 
 if TYPE_CHECKING:
     from graphdoc.capture.graph.autopsy import Autopsy
@@ -105,10 +104,9 @@ def _groups() -> Iterator[tuple[Any, Any]]:
     """Each state of FSDP2's that is alive, with each group of parameters that it gathers."""
     module = sys.modules.get(_STATE)
     kind = getattr(module, "FSDPState", None)
-    for state in gc.get_objects() if kind is not None else ():
-        if type(state) is kind:
-            found = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
-            yield from ((state, group) for group in found if group is not None)
+    for state in instances_of(kind) if kind is not None else ():
+        found = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+        yield from ((state, group) for group in found if group is not None)
 
 
 def _memory(group: Any) -> set[int | None]:

@@ -204,6 +204,15 @@ def inputs_of(node: Any) -> list[Any]:
     return [n for n, _ in node.next_functions if n is not None]
 
 
+def users_of(nodes: Iterable[T], taken: Callable[[T], Iterable[T]] = inputs_of) -> dict[T, list[T]]:
+    """Those of these that take a node's output, by the node; none for what nobody takes."""
+    found: dict[T, list[T]] = {}
+    for node in nodes:
+        for n in taken(node):
+            found.setdefault(n, []).append(node)
+    return found
+
+
 def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
     """Every node reachable from ``roots``, in the engine's own order: of a part, what it had run before it failed is in
     it.

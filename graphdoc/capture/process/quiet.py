@@ -28,6 +28,7 @@ class Quiet:
 
     def __enter__(self) -> None:
         # First what needs the most calls: where the recursion limit stops it, nothing has been switched off.
+        self._paused = self._view.paused
         self._view.pause()
         # What the examination makes is freed with it; searching it for cycles only costs time.
         self._collecting = gc.isenabled()
@@ -35,7 +36,8 @@ class Quiet:
         warnings.filters.insert(0, _EVERYTHING)  # type: ignore[attr-defined]
 
     def __exit__(self, *exc: object) -> None:
-        self._view.resume()
+        if not self._paused:
+            self._view.resume()
         if self._collecting:
             gc.enable()
         try:
@@ -52,7 +54,7 @@ class Unseen(Quiet):
     def __init__(self, torch: Any, view: UsersView, frame: FrameType | None) -> None:
         super().__init__(view)
         self._unasked = torch._C.DisableTorchFunction()
-        self._frame = frame
+        self.frame = frame
 
     def __enter__(self) -> None:
         super().__enter__()
@@ -61,7 +63,8 @@ class Unseen(Quiet):
     def __exit__(self, *exc: object) -> None:
         self._unasked.__exit__(*exc)
         super().__exit__(*exc)
-        forget_locals(self._frame)
+        forget_locals(self.frame)
+        self.frame = None
 
 
 def forget_locals(frame: FrameType | None) -> None:

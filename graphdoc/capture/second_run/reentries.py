@@ -16,7 +16,7 @@ from typing import Any
 
 from graphdoc.capture.events.cut_records import DRAWS, Record, records_behind
 from graphdoc.capture.graph.summands import Part, element_terms, is_number
-from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, reached
+from graphdoc.capture.graph.walk import DEEP, VIEWS, inputs_of, nodes_behind, reached, users_of
 from graphdoc.capture.places.frames import made_at
 from graphdoc.capture.second_run.cut_recorder import REMADE
 
@@ -112,10 +112,7 @@ class Reentries:
         leaves = {id(v) for node in graph if (v := getattr(node, "variable", None)) is not None}.intersection(held)
         numbers = {_number(node): node for node, following in graph.items() if following}
         every = [(n, r) for n, r, _ in entered]
-        above: dict[Any, list[Any]] = {}
-        for node, following in graph.items():
-            for m, _ in following:
-                above.setdefault(m, []).append(node)
+        above = users_of(graph)
         parts = list[Part]()
         found: dict[int, tuple[Left, frozenset[int]]] = {}
         fed: dict[Any, dict[int, Left]] = {}

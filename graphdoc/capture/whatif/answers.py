@@ -382,7 +382,7 @@ class Answers:
         audit, had = self._probe.witness.audit, self._probe.witness.journal.with_grad
         idle = {id(target.parameters[i]) for i in never}
         learning = {i for p in target.parameters if (i := id(p)) not in idle and had.get(i)}
-        if audit is None or idle & audit.unheld.loaded:
+        if audit is None or idle & audit.unheld.brought:
             return False
         inside = records_behind([rs[-1] for rs in places], NEAR)
         handed = (r for r in inside if not r.recording and r.origins and all(o.op for o in r.origins))

@@ -21,7 +21,7 @@ from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, is_users, r
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
-from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached, users_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
@@ -398,10 +398,8 @@ class Dying(ForkWatch):
     def _leading(self) -> set[Any]:
         """The nodes that lead to one of the parameters."""
         leaves = [n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves]
-        parents: dict[Any, list[Any]] = {}
-        for node, following in self._nodes:
-            for n in following:
-                parents.setdefault(n, []).append(node)
+        following = dict(self._nodes)
+        parents = users_of(following, following.__getitem__)
         return set(reached(leaves, lambda n: parents.get(n, ())))
 
     def _place(self, node: Any, how: str) -> dict[str, Any]:
