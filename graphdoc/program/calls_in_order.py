@@ -22,6 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_user, level_of, user_line
 from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import called, covers, words
@@ -137,11 +138,13 @@ class Journal:
         lines = self._sources.get(frame.file, "").splitlines()[frame.line - 1 : around.end_lineno if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
-            path = path.replace('"', "'")  # as the names of what was reached are spelled
-            exact = {o.id for o in self.owners.optimizers if o.name == path}
-            last = path.rsplit(".", 1)[-1]
-            found |= exact or {o.id for o in self.owners.optimizers if o.name.rsplit(".", 1)[-1] == last}
+            found |= self._called(path)
         return found
+
+    def _called(self, path: str) -> set[int]:
+        """The optimizers that a path in the source may mean."""
+        meant = within(path, (o.name for o in self.owners.optimizers))
+        return {o.id for o in self.owners.optimizers if meant.get(o.name) == ""}
 
     def written_behind(self, owner: int, call: Event) -> str:
         """What comes first behind a call in its function: the optimizer's ``step``, its ``zero_grad``, another call of
@@ -151,13 +154,11 @@ class Journal:
         optimizer = next((o for o in self.owners.optimizers if o.id == owner), None)
         if frame is None or optimizer is None or not optimizer.name:
             return ""
-        names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
         scope = scope_at(self._sources, frame)
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
             method, text = found.func.attr, ast.unparse(found.func.value)
-            its = method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}
-            if method == "backward" or its:
+            if method == "backward" or (method in ("step", "zero_grad") and owner in self._called(text)):
                 return method
             if method == "step" and not found.args and text in _handed_out(scope, frame.line):
                 return "any step"

@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tracker import all_meant
 from graphdoc.program.written_out import in_line, in_one_piece, written_out
@@ -170,10 +171,9 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     """
     scope = bindings.scope_at(sources, frame)
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
-    last = {name.rpartition(".")[2] for name in trained}
     read = (n for n in gradients_in(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
     behind = map(path_of, (n.value for n in read))
-    return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
+    return any(name and name not in loops and "" not in within(name, trained).values() for name in behind)
 
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.

@@ -16,6 +16,7 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import conditions_on, innermost_user
 from graphdoc.program.tracker import behind, run_over, uncopied
 from graphdoc.program.written_out import in_one_piece
@@ -340,13 +341,13 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
     return KeptFrozen(frozenset(names), before[-1] if before else None, failing, between)
 
 
-def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
-    """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
-    owners = {part for name in names for part in paths.parts_of(name)[:-1]}
+def freezing_of(sources: SourceTexts, names: Collection[str], every: list[str]) -> Iterator[Freezing]:
+    """The statements that freeze what has these names, of ``every`` parameter's, themselves or by a function of the
+    program that is told to."""
     setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, Function) and _flag_of(n)}
     for file, node in bindings.everywhere(sources, ast.stmt):
         what, opposite = _undone(node, setters)
-        if owners & {part for name in what for part in paths.parts_of(name)} - {"self"}:
+        if any(within(path, every).keys() & names for path in what):
             yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, source_at, statement_at, tree
-from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import SHARDING, library_calls
+from graphdoc.program.parameter_paths import ITERATORS, within
 from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
@@ -124,7 +124,7 @@ def rebuilt(sources: SourceTexts, making: Made, names: list[str]) -> ast.Assign 
     root, line = bindings.tree(sources, making.file), making.statement.lineno
     function, cls = bindings.function_around(root, line), bindings.class_around(root, line)
     wholes = {bindings.text_of(n) for n in each(making.statement.value, ast.Attribute)}
-    wholes = {w for w in wholes if w.startswith("self.") and all(f".{w[5:]}." in f".{n}" for n in names)}
+    wholes = {w for w in wholes if w.startswith("self.") and {*names} == within(w, names).keys()}
     found = [s for s in each(cls, ast.Assign) if not wholes.isdisjoint(map(bindings.text_of, s.targets))]
     return only([s for s in found if function is None or not is_within(s, function)])
 

@@ -153,17 +153,6 @@ def _flagged(value: ast.expr) -> ast.Call | None:
     return None
 
 
-def leads_to(path: str, name: str) -> bool:
-    """Whether a path of the program may be that of a parameter: but for the name of the object that it starts from,
-    and for what indexes a container, its steps are the last ones of the parameter's."""
-    steps = [s for part in path.split(".") for s in (part.partition("[")[0], *(["*"] * part.count("[")))]
-    known = name.split(".")
-    if len(steps) > 1 and steps != known:
-        steps = steps[1:]
-    ends = known[-len(steps) :]
-    return bool(path) and len(ends) == len(steps) and all(s in ("*", k) for s, k in zip(steps, ends, strict=True))
-
-
 # Which of several views that one call had returned a backward call needs, and of what expression they are views.
 
 _OF_ONE = frozenset(

@@ -13,6 +13,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.recording import unfreeze, used_up
@@ -119,8 +120,8 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         title = f"{name} steps and holds no parameter: all are frozen"
     else:
         return None
-    statements = [f for _, f in _statements(program.sources, mine)]
-    marks = _freezing(program.sources, mine)
+    statements = [f for _, f in _statements(program, mine)]
+    marks = _freezing(program, mine)
     step = span_of("related" if marks else "cause", sign.stack, "finds no gradient")
     return Finding(
         *likely(0.9),  # that no optimizer can change anything is seen; that one should is not
@@ -144,7 +145,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
     since = {p.name for p in program.parameters if p.requires_grad} & {*cut.behind}
     if since:
-        return missing_graph.unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
+        return missing_graph.unfrozen_since(program, cut, since, _freezing(program, sorted(since)), strength)
     told = missing_graph.story(program, cut, "computed from parameters that do not require gradients")
     trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
     seen = [f for f in cut.switch if f.user]
@@ -163,9 +164,9 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
             f"all that {' and '.join(names)} {'is' if len(names) == 1 else 'are'} to train is frozen: {folded(used)}"
         )
         chosen = learning.unfreezing(program.sources)  # which of them it was to unfreeze there, no run tells
-    marks = _freezing(program.sources, used, seen)
+    marks = _freezing(program, used, seen)
     others = (span("related", f, "unfreezes none of these") for f in chosen[:1])
-    statements = [f for _, f in _statements(program.sources, used, seen)]
+    statements = [f for _, f in _statements(program, used, seen)]
     return Finding(
         strength,
         confidence,
@@ -179,7 +180,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
 
 def _nothing_trainable(program: Program) -> Finding | None:
     """No operation was seen to lose the graph, and frozen parameters would explain it."""
-    marks = _freezing(program.sources, _frozen(program.parameters))
+    marks = _freezing(program, _frozen(program.parameters))
     trainable = [p for p in program.parameters if not p.buffer and p.requires_grad]
     if (
         program.cuts
@@ -219,7 +220,7 @@ def _refused(program: Program) -> Finding:
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
     here = span_of("cause", frame, f"{what} has no parameter that requires gradients")
-    marks = _freezing(program.sources, frozen) if frozen or not name else ()
+    marks = _freezing(program, frozen) if frozen or not name else ()
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(bool(frozen))),
         f"{what} is wrapped in DistributedDataParallel, and no parameter of it requires gradients",
@@ -252,31 +253,30 @@ def _frozen_names(parameters: list[Parameter]) -> tuple[str, ...]:
     return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
 
 
-def _freezing(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> tuple[Span, ...]:
+def _freezing(program: Program, names: list[str], seen: Sequence[Frame] = ()) -> tuple[Span, ...]:
     """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places."""
-    found = _statements(sources, names, seen)
+    found = _statements(program, names, seen)
     marks = [span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2]]
     outer = seen[-2:-1] if seen and found and found[0][1] is seen[-1] else ()
     return (*marks, *(span("related", f, "calls what freezes them") for f in outer))
 
 
-def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> list[tuple[bool, Frame]]:
+def _statements(program: Program, names: list[str], seen: Sequence[Frame] = ()) -> list[tuple[bool, Frame]]:
     """The statements that freeze these, those first that say so.
 
     One that names what it freezes, in its own words or in the loop around it, freezes nothing else. ``seen``: the
     user's frames as one of these lost its flag. Where no statement has a word for them, the innermost of these did it.
     """
-    owners = {part for name in names for part in name.split(".")}
-    found: list[tuple[bool, Frame]] = []
-    for file in sources:
-        root = bindings.tree(sources, file)
+    every, found = [*names, *program.names], list[tuple[bool, Frame]]()
+    for file in program.sources:
+        root = bindings.tree(program.sources, file)
         for node in walked(root):
             frozen = _freezes(node)
             if frozen is None:
                 continue
-            told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
-            if told & owners or not told:
-                found.append((bool(told), bindings.frame_of(sources, file, node)))
+            told = _named(root, node, frozen)
+            if not told or any(within(path, every).keys() & names for path in told):
+                found.append((bool(told), bindings.frame_of(program.sources, file, node)))
     if seen and not any(known for known, _ in found):
         return [(True, seen[-1])]
     return sorted(found, key=lambda f: not f[0])
