@@ -19,6 +19,7 @@ from graphdoc.program.bindings import (
     function_at,
     scope_at,
     text_of,
+    tree,
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
@@ -26,6 +27,7 @@ from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_user, level_of, user_line
 from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import called, covers, words
+from graphdoc.source.scopes import function_of
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -304,9 +306,8 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
     """The calls of losses with a target, those of a name too that was given a loss of ``torch.nn``:
     ``self.distance = nn.KLDivLoss()``."""
-    made = [n for _, n in everywhere(sources, ast.Assign) if called(n.value).endswith("Loss")]
-    layers = [n for n in made if text_of(n.value).startswith(("nn.", "torch.nn."))]
-    modules = {text_of(t) for n in layers for t in n.targets}
+    made = [(n, function_of(tree(sources, file), n.value)) for file, n in everywhere(sources, ast.Assign)]
+    modules = {text_of(t) for n, of in made if of.startswith("torch.nn.") and of.endswith("Loss") for t in n.targets}
     return [c for c in each(scope, ast.Call) if called(c) in _WITH_TARGET or text_of(c.func) in modules]
 
 

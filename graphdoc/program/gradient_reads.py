@@ -41,9 +41,6 @@ from graphdoc.source.paths import (
 )
 from graphdoc.source.scopes import bound_names, iterated, own_nodes
 
-_MODULES = ("autograd", "func", "torch")
-"""``torch.autograd.grad`` is a function, not a gradient."""
-
 
 def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
@@ -62,10 +59,9 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
 
 
 def gradients_in(root: ast.AST | None) -> Iterator[ast.Attribute]:
-    """The expressions ``x.grad`` in a piece of source."""
-    for node in each(root, ast.Attribute):
-        if node.attr == "grad" and bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
-            yield node
+    """The expressions ``x.grad`` in a piece of source; what is called so is a function: ``torch.autograd.grad``."""
+    functions = {n.func for n in each(root, ast.Call)}
+    yield from (n for n in each(root, ast.Attribute) if n.attr == "grad" and n not in functions)
 
 
 def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tuple[Frame, str, str] | None:

@@ -22,7 +22,7 @@ from graphdoc.program.tracker import behind, run_over, uncopied
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, walked
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.scopes import function_of, own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -131,7 +131,8 @@ def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:
     """Whether it is made by a function of torch's that takes ``requires_grad``, and by nothing behind that."""
     node = expression_at(sources, learner.value)
-    return paths.called(node) in FACTORIES and bindings.text_of(node).startswith(f"torch.{paths.called(node)}(")
+    of, _, name = function_of(bindings.tree_at(sources, learner.value), node).rpartition(".")
+    return of == "torch" and name in FACTORIES
 
 
 # What freezes parameters: modules whose ``train()`` does it anew, statements that switch the flag, filled tables.
