@@ -23,7 +23,6 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
-from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_user, level_of, user_line
 from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import called, covers, words
@@ -140,13 +139,8 @@ class Journal:
         lines = self._sources.get(frame.file, "").splitlines()[frame.line - 1 : around.end_lineno if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
-            found |= self._called(path)
+            found |= self.owners.called(path)
         return found
-
-    def _called(self, path: str) -> set[int]:
-        """The optimizers that a path in the source may mean."""
-        meant = within(path, (o.name for o in self.owners.optimizers))
-        return {o.id for o in self.owners.optimizers if meant.get(o.name) == ""}
 
     def written_behind(self, owner: int, call: Event) -> str:
         """What comes first behind a call in its function: the optimizer's ``step``, its ``zero_grad``, another call of
@@ -160,7 +154,7 @@ class Journal:
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
             method, text = found.func.attr, ast.unparse(found.func.value)
-            if method == "backward" or (method in ("step", "zero_grad") and owner in self._called(text)):
+            if method == "backward" or (method in ("step", "zero_grad") and owner in self.owners.called(text)):
                 return method
             if method == "step" and not found.args and text in _handed_out(scope, frame.line):
                 return "any step"

@@ -201,16 +201,16 @@ def _is_over(sources: SourceTexts, node: ast.Compare, wanted: bool, numbers: Map
     return passed and paths.last_word(first) in counted
 
 
-def flag_set(node: ast.AST) -> tuple[str, bool | None]:
+def flag_set(node: ast.AST) -> tuple[ast.expr | None, bool | None]:
     """What a simple statement, or a call, sets ``requires_grad`` of, and to what; None for what is no plain value."""
     target = node.targets[0] if isinstance(node, ast.Assign) else None
     if isinstance(node, ast.Assign) and paths.is_attribute(target, "requires_grad"):
-        return bindings.text_of(target.value), bool(node.value.value) if isinstance(node.value, ast.Constant) else None
+        return target.value, bool(node.value.value) if isinstance(node.value, ast.Constant) else None
     call = node.value if isinstance(node, ast.Expr) else node
     if not is_method_call(call, "requires_grad_"):
-        return "", None
+        return None, None
     given = bindings.argument(call, 0, "requires_grad") or ast.Constant(True)
-    return bindings.text_of(call.func.value), bool(given.value) if isinstance(given, ast.Constant) else None
+    return call.func.value, bool(given.value) if isinstance(given, ast.Constant) else None
 
 
 def switches(node: ast.AST) -> bool | None:
@@ -223,10 +223,10 @@ def switched(statement: ast.stmt, to: bool) -> str:
     empty where the statement does not switch ``requires_grad`` ``to`` this."""
     if isinstance(statement, ast.For) and is_method_call(statement.iter, "parameters", "named_parameters"):
         names = paths.plain_names(statement.target)
-        each = any(name in names and value is to for name, value in map(flag_set, statement.body))
+        each = any(bindings.text_of(of) in names and value is to for of, value in map(flag_set, statement.body))
         return bindings.text_of(statement.iter.func.value) if each else ""
-    name, value = flag_set(statement)
-    return name if value is to else ""
+    owner, value = flag_set(statement)
+    return bindings.text_of(owner) if value is to else ""
 
 
 def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
@@ -268,10 +268,16 @@ def _writes_into(statement: ast.stmt, name: str) -> bool:
 
 def _frozen(node: ast.stmt) -> str:
     """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
-    name, value = flag_set(node)
+    owner, value = flag_set(node)
     call = paths.bare_call(node)
     cut = is_method_call(call, "detach_") and not call.args
-    return name if value is False else bindings.text_of(receiver_of(call)) if cut and call is not None else ""
+    return (
+        bindings.text_of(owner)
+        if value is False
+        else bindings.text_of(receiver_of(call))
+        if cut and call is not None
+        else ""
+    )
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
@@ -495,7 +501,7 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
     """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
-    whose, _ = flag_set(node)
+    whose = bindings.text_of(flag_set(node)[0])
     loops = (n for n in each(scope, ast.For) if node in n.body and whose in bindings.names_in(n.target))
     return any(name.startswith(whose + ".") for name in parameters) or any(_lists_parameters(n.iter) for n in loops)
 

@@ -20,7 +20,7 @@ def within(path: str, names: Iterable[str]) -> dict[str, str]:
     ``model.encoder``. So the longest end of the path counts that the name of any parameter has: ``teacher.encoder`` is
     not ``student.encoder`` where the run knows both. Give all names among which that is to be decided.
     """
-    steps = [_ANY if step.startswith("[") else step for step in _STEP.findall(path)]
+    steps = [_ANY if step.startswith("[") else step for step in _STEP.findall(path) if "(" not in path]
     begins = "^" if steps[:1] != ["self"] else "^self\\W+"
     steps, every = steps[steps[:1] == ["self"] :], list(names)
     while steps and steps[-1] in ITERATORS:

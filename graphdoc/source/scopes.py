@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.module import Function, Loop, Source, each, walked
-from graphdoc.source.paths import is_name, is_read, key, pairs, plain_names, targets_of
+from graphdoc.source.paths import is_name, is_read, key, pairs, path_of, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -254,7 +254,7 @@ _USUAL |= {name: f"torch.{name}" for name in ("special", "linalg")}
 def stands_for(source: Source | ast.Module, node: ast.AST) -> str:
     """What a path stands for by the file's imports, in full (``torch.nn.functional`` for ``F``); empty for another."""
     tree = source if isinstance(source, ast.Module) else source.tree
-    first, _, rest = (key(node) if isinstance(node, ast.Name | ast.Attribute) else "").partition(".")
+    first, _, rest = path_of(node).partition(".")
     usual = _USUAL.get(first, "") if first in _USUAL and first not in names_bound(tree) else ""
     whole = imported(tree).get(first, usual)
     return f"{whole}.{rest}".rstrip(".") if whole else ""

@@ -16,9 +16,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
+from graphdoc.program.tracker import run_over
 from graphdoc.remedies.recording import unfreeze, used_up
-from graphdoc.source.module import each, receiver_of, walked
-from graphdoc.source.paths import covers, is_attribute, is_constant, path_of
+from graphdoc.source.module import each
+from graphdoc.source.paths import path_of
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import all_told, first_told, folded, optimizer_of
 
@@ -267,49 +268,17 @@ def _statements(program: Program, names: list[str], seen: Sequence[Frame] = ()) 
     One that names what it freezes, in its own words or in the loop around it, freezes nothing else. ``seen``: the
     user's frames as one of these lost its flag. Where no statement has a word for them, the innermost of these did it.
     """
-    every, found = [*names, *program.names], list[tuple[bool, Frame]]()
-    for file in program.sources:
-        root = bindings.tree(program.sources, file)
-        for node in walked(root):
-            frozen = _freezes(node)
-            if frozen is None:
-                continue
-            told = _named(root, node, frozen)
+    sources, every, found = program.sources, [*names, *program.names], list[tuple[bool, Frame]]()
+    for file, node in bindings.everywhere(sources, ast.Call, ast.Assign):
+        frozen, value = learning.flag_set(node)
+        if frozen is not None and value is False:
+            at = bindings.frame_of(sources, file, node)
+            # An argument, or `self`, says nothing of the module by itself.
+            given = {n.arg for n in each(bindings.function_at(sources, at), ast.arg)}
+            meant = [n for m in run_over(sources, file, frozen) or [frozen] for n in bindings.names_in(m)]
+            told = [n for n in meant if n.split(".")[0] not in given or n.startswith("self.")]
             if not told or any(within(path, every).keys() & names for path in told):
-                found.append((bool(told), bindings.frame_of(program.sources, file, node)))
+                found.append((bool(told), at))
     if seen and not any(known for known, _ in found):
         return [(True, seen[-1])]
     return sorted(found, key=lambda f: not f[0])
-
-
-def _freezes(node: ast.AST) -> ast.expr | None:
-    """What a statement or call sets ``requires_grad`` to False of."""
-    if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
-        return receiver_of(node)
-    if isinstance(node, ast.Assign) and is_constant(node.value, False):
-        return next((t.value for t in node.targets if is_attribute(t, "requires_grad")), None)
-    return None
-
-
-def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
-    """The names of what is frozen: of what a loop runs over where it is the loop's own variable, else as written.
-
-    Empty for an argument or for ``self``, which say nothing of the module by themselves.
-    """
-    line = getattr(node, "lineno", 0)
-    names = bindings.names_in(frozen)
-    around = bindings.function_around(root, line)
-    loops = [n for n in each(root, ast.For) if covers(n, line)]
-    for loop in loops:
-        if set(names) & set(bindings.names_in(loop.target)):
-            names = bindings.names_in(_bound(around or root, loop.iter))
-    given = {a.arg for a in around.args.args} if around is not None else set()
-    return [n for n in names if n.split(".")[0] not in given or n.startswith("self.")]
-
-
-def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
-    """What a loop runs over, behind a name that one statement of the same scope binds."""
-    if not isinstance(value, ast.Name):
-        return value
-    made = [n.value for n in each(scope, ast.Assign) if bindings.names_in(n.targets[0]) == [value.id]]
-    return made[0] if len(made) == 1 else value
