@@ -1,9 +1,10 @@
 """Every diagnosis and patch, from Evidence that was recorded once: what a change of the diagnosis changes, in a minute
 and without torch.
 
-python benchmarks/corpus.py record FOLDER     runs every example of a cause and fixture, and keeps its Evidence
-python benchmarks/corpus.py diagnose FOLDER   prints what is told of each, and its patches, as JSON lines
-python benchmarks/corpus.py time FOLDER       the slowest diagnoses, and how often each parses its program
+python benchmarks/corpus.py record FOLDER [CASES …]  runs every example of a cause and fixture, or what lies below
+                                                     CASES as NAME/train.py instead, and keeps its Evidence
+python benchmarks/corpus.py diagnose FOLDER          prints what is told of each, and its patches, as JSON lines
+python benchmarks/corpus.py time FOLDER              the slowest diagnoses, and how often each parses its program
 
 Write what ``diagnose`` prints to a file before a change and after it, and compare the two with ``diff``.
 """
@@ -14,6 +15,7 @@ import argparse
 import ast
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -37,21 +39,25 @@ from graphdoc.source.module import Source
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def record(folder: Path) -> None:
-    """Run every program that is not there yet."""
+def record(folder: Path, cases: list[Path]) -> None:
+    """Run every program that is not there yet, each ``train.py`` with the files beside it."""
     from confusion import observe
 
     from graphdoc.probe import question
 
-    programs = {f"{p.parent.name}/{p.stem}": p for p in sorted(EXAMPLES.glob("*/*.py"))}
-    programs |= {f"fixtures/{p.parent.name}": p for p in sorted((ROOT / "fixtures").glob("*/train.py"))}
+    examples = [] if cases else sorted(EXAMPLES.glob("*/*.py"))
+    programs = {f"{p.parent.name}/{p.stem}": p for p in examples}
+    for given in cases or [ROOT / "fixtures"]:
+        programs |= {f"{given.resolve().name}/{p.parent.name}": p for p in sorted(given.glob("*/train.py"))}
     for name, program in programs.items():
         kept = folder / name
         if (kept / "done").exists():
             continue
         kept.mkdir(parents=True, exist_ok=True)
         script = kept / "train.py"
-        script.write_bytes(program.read_bytes())
+        for file in program.parent.iterdir() if program.name == script.name else [program]:
+            if file.is_file():
+                shutil.copy(file, script if file == program else kept)
         evidence = observe(script, kept / "first", "observe")
         mode = question(evidence) if evidence is not None else ""
         if mode:
@@ -103,11 +109,12 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("what", choices=["record", "diagnose", "time"])
     options.add_argument("folder", type=Path)
+    options.add_argument("cases", type=Path, nargs="*")
     chosen = options.parse_args()
     folder = chosen.folder.resolve()
     if chosen.what == "record":
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        record(folder)
+        record(folder, chosen.cases)
         return 0
     rows: list[tuple[float, int, str]] = []
     parsed = 0

@@ -13,7 +13,7 @@ from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_read, key, stands_at
 from graphdoc.source.places import Copied, Edit, Place
-from graphdoc.source.scopes import stands_for
+from graphdoc.source.scopes import computes
 
 # What is read off a tensor and carries no graph.
 _PLAIN = frozenset({"shape", "size", "dtype", "device", "ndim", "dim", "numel", "item", "detach", "data", "tolist"})
@@ -225,7 +225,7 @@ def _may_be_network(source: Source, call: ast.Call, constants: set[str]) -> bool
     root: ast.expr = call.func
     while isinstance(root, ast.Attribute | ast.Subscript) and key(root) not in constants:
         root = root.value
-    return key(root) not in constants and stands_for(source, root).split(".")[0] not in ("torch", "math", "numpy")
+    return key(root) not in constants and not computes(source, root)
 
 
 def _again(source: Source, made: _Made, constants: set[str]) -> Copied:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required, statement
+from graphdoc.fixes.statements import named
 from graphdoc.source.edits import add_members, drop_arguments, rename, set_keyword, wrap, write
 from graphdoc.source.module import Source, each, is_method_call, is_within
 from graphdoc.source.paths import is_read, last_word, weights_of
@@ -28,16 +29,18 @@ def give_keyword(source: Source, node: ast.Call, args: Args) -> list[Edit]:
 
     Args:
         name: the keyword.
-        value: its value as Python source (``"True"``), or True, False, None, a number.
+        value: its value as Python source (``"True"``), in which ``{torch.float32}`` is written as the file imports it;
+            or True, False, None, a number.
     """
     name = str(required(args, "name"))
     value = args.get("value", "True")
     if not any(k.arg == name for k in node.keywords) and any(k.arg is None for k in node.keywords):
         raise CannotFix(f"the call takes what it is given by `**` as well, where {name} may stand already")
-    edits = set_keyword(source, node, name, value if isinstance(value, str) else repr(value))
+    text, more = named(source, value if isinstance(value, str) else repr(value), node)
+    edits = set_keyword(source, node, name, text)
     if not edits:
-        raise CannotFix(f"the call already has {name}={value}")
-    return edits
+        raise CannotFix(f"the call already has {name}={text}")
+    return [*edits, *more]
 
 
 @kind("drop_keyword", call)

@@ -18,6 +18,7 @@ from graphdoc.fixes.fix_kind import (
     required,
     statement,
 )
+from graphdoc.fixes.statements import named
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, where_bound, write, written
@@ -281,7 +282,7 @@ def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     if not is_path(module):
         raise CannotFix("the module that is called has no name here")
     net = source.segment(module)
-    if net.split(".")[-1] == "functional_call" or net.split(".")[0] in ("F", "torch"):
+    if net.split(".")[-1] == "functional_call" or scopes.is_torchs(source, module):
         raise CannotFix(f"{net} is a function and not a module")
     handed = [a.value if isinstance(a, ast.Starred) else a for a in node.args] + [k.value for k in node.keywords]
     parts = {f"value{i}": value for i, value in enumerate(handed)}
@@ -305,7 +306,7 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
         place: an expression; every operand of this name in the statement around it is replaced.
         inside: whether only those in the expression itself are.
         operand: the name, attribute or item that is read there.
-        name: the name that is read instead.
+        name: the name that is read instead; ``{torch.nn.Linear}`` in it is written as the file imports it.
         same: whether every number stays as it is.
     """
     find = expression if args.get("inside") else statement
@@ -314,4 +315,5 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
     found = [n for n in each(node, type(wanted)) if is_read(n) and key(n) == key(wanted)]
     if not found:
         raise CannotFix(f"{args['operand']} is not read there")
-    return [write(source, n, str(required(args, "name"))) for n in found]
+    text, more = named(source, str(required(args, "name")), node)
+    return [*(write(source, n, text) for n in found), *more]

@@ -13,7 +13,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, given_to, keyword, parsed, walked
 from graphdoc.source.paths import called, covers, elements, is_name, last_word, only, path_of, plain_names, targets_of
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import given_by, own_nodes, parameters
+from graphdoc.source.scopes import computes, given_by, own_nodes, parameters
 
 _One = TypeVar("_One", bound=ast.AST)
 _Two = TypeVar("_Two", bound=ast.AST)
@@ -454,10 +454,8 @@ def _handed(function: Function, given: ast.expr | None, others: list[ast.expr], 
 
 # Whether a program fills one container over and over, or gives its name another one each time.
 
-_READING = frozenset(
-    {"torch", "F", "np", "numpy", "len", "list", "tuple", "sum", "zip", "enumerate", "print", "sorted", "reversed"}
-)
-"""Functions that read a container, and modules of such."""
+_READING = frozenset({"len", "list", "tuple", "sum", "zip", "enumerate", "print", "sorted", "reversed"})
+"""Functions that read a container, as those of libraries of numbers do."""
 
 
 def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
@@ -470,11 +468,11 @@ def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
     return not late and any(names_it(v, name) for root in roots for v in _handed_on(root))
 
 
-def _handed_on(root: ast.AST) -> Iterator[ast.expr]:
+def _handed_on(root: ast.Module) -> Iterator[ast.expr]:
     """What is given to a function or class of the program as it is, or to another name."""
     for node in walked(root):
-        if isinstance(node, ast.Call) and text_of(node.func).partition(".")[0] not in _READING:
-            yield from given_to(node)
+        if isinstance(node, ast.Call):
+            yield from given_to(node) if text_of(node.func) not in _READING and not computes(root, node.func) else ()
         elif isinstance(node, ast.Assign):
             yield node.value
 

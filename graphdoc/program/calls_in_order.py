@@ -19,12 +19,14 @@ from graphdoc.program.bindings import (
     function_at,
     scope_at,
     text_of,
+    tree,
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, level_of, user_line
 from graphdoc.source.module import Function, each, is_method_call
 from graphdoc.source.paths import called, covers, words
+from graphdoc.source.scopes import function_of
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -137,10 +139,7 @@ class Journal:
         lines = self._sources.get(frame.file, "").splitlines()[frame.line - 1 : around.end_lineno if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
-            path = path.replace('"', "'")  # as the names of what was reached are spelled
-            exact = {o.id for o in self.owners.optimizers if o.name == path}
-            last = path.rsplit(".", 1)[-1]
-            found |= exact or {o.id for o in self.owners.optimizers if o.name.rsplit(".", 1)[-1] == last}
+            found |= self.owners.called(path)
         return found
 
     def written_behind(self, owner: int, call: Event) -> str:
@@ -151,13 +150,11 @@ class Journal:
         optimizer = next((o for o in self.owners.optimizers if o.id == owner), None)
         if frame is None or optimizer is None or not optimizer.name:
             return ""
-        names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
         scope = scope_at(self._sources, frame)
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
             method, text = found.func.attr, ast.unparse(found.func.value)
-            its = method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}
-            if method == "backward" or its:
+            if method == "backward" or (method in ("step", "zero_grad") and owner in self.owners.called(text)):
                 return method
             if method == "step" and not found.args and text in _handed_out(scope, frame.line):
                 return "any step"
@@ -303,9 +300,8 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
     """The calls of losses with a target, those of a name too that was given a loss of ``torch.nn``:
     ``self.distance = nn.KLDivLoss()``."""
-    made = [n for _, n in everywhere(sources, ast.Assign) if called(n.value).endswith("Loss")]
-    layers = [n for n in made if text_of(n.value).startswith(("nn.", "torch.nn."))]
-    modules = {text_of(t) for n in layers for t in n.targets}
+    made = [(n, function_of(tree(sources, file), n.value)) for file, n in everywhere(sources, ast.Assign)]
+    modules = {text_of(t) for n, of in made if of.startswith("torch.nn.") and of.endswith("Loss") for t in n.targets}
     return [c for c in each(scope, ast.Call) if called(c) in _WITH_TARGET or text_of(c.func) in modules]
 
 

@@ -22,6 +22,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
 from graphdoc.program.written_out import place_of, written_out
@@ -404,10 +405,8 @@ def given_by_name(program: Program, sign: Sign) -> bool:
     if optimizer is None or making is None:
         return False
     named = {bindings.text_of(n) for n in each(making.statement.value, ast.Name, ast.Attribute)}
-    holders = [{name.rsplit(".", n)[0] for n in range(name.count(".") + 1)} for name in parameters]
-    common = set.intersection(*holders) if holders else set()
-    others = {*optimizer.parameters} - {*parameters}
-    return any(h in named and not any(o.startswith(h + ".") for o in others) for h in common)
+    every, mine = [*optimizer.parameters, *parameters], {*parameters}
+    return any(within(text, every).keys() == mine for text in named)
 
 
 # Whether a value without a graph was left by an earlier round of a loop, and kept since, or was made in this one.

@@ -40,7 +40,7 @@ from graphdoc.source.paths import (
     sole_target,
     spelled,
 )
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.scopes import is_torchs, own_nodes
 
 UNKNOWN = object()
 """Nothing is known of this path: not that it holds a tensor, and not that it holds something else."""
@@ -244,7 +244,6 @@ def calls(scope: ast.AST | None, names: Collection[str]) -> bool:
 
 _FILLING = FILLS | {"zeros_", "ones_", "constant_"}
 _WRITES = ("Zero", "Fill", "torch::autograd::Copy", "Normal", "Uniform")
-_LIBRARY = frozenset({"torch", "init"})
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,7 @@ def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
     if taking is None or frame is None:
         return None
     for s in statements_at(sources, frame)[-1:]:
-        tensor = _written(s)
+        tensor = _written(bindings.tree_at(sources, frame), s)
         times_zero = taking.op.startswith("Mul") and _times_zero(s)
         if tensor is not None and (times_zero or (taking.op.startswith(_WRITES) and not _times_zero(s))):
             return Reset(bindings.frame_of(sources, frame, s), ast.unparse(tensor), taking)
@@ -294,23 +293,23 @@ def _unrecorded(sources: SourceTexts, failing: Event | None) -> list[tuple[str, 
     for file, scope in bindings.everywhere(sources, ast.Module, ast.FunctionDef):
         name = getattr(scope, "name", "<module>")
         for s in statements(scope):
-            tensor = _hidden(scope, s)
+            tensor = _hidden(bindings.tree(sources, file), scope, s)
             inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
             if tensor is not None and (inside or name in called_there):
                 found.append((last_word(tensor), Reset(bindings.frame_of(sources, file, s, name), ast.unparse(tensor))))
     return found
 
 
-def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
+def _hidden(tree: ast.Module, scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
     """What a statement resets without recording."""
-    tensor = _written(statement)
+    tensor = _written(tree, statement)
     if is_attribute(tensor, "data"):
         return tensor.value
     entered = [i.context_expr for n in each(scope, ast.With) if tensor and statement in n.body for i in n.items]
     return tensor if {"no_grad", "inference_mode"} & set(map(called, entered)) else None
 
 
-def _written(statement: ast.stmt) -> ast.expr | None:
+def _written(tree: ast.Module, statement: ast.stmt) -> ast.expr | None:
     """The tensor that a statement gives new numbers as a whole; None where it does nothing of the kind."""
     if isinstance(statement, ast.AugAssign):
         return _whole(statement.target) if _times_zero(statement) else None
@@ -320,7 +319,7 @@ def _written(statement: ast.stmt) -> ast.expr | None:
     if call is None or not (called(call) in _FILLING or _times_zero(statement)):
         return None
     owner = receiver_of(call)
-    written = next(iter(call.args), None) if owner is None or last_word(owner) in _LIBRARY else owner
+    written = next(iter(call.args), None) if owner is None or is_torchs(tree, owner) else owner
     return _whole(written) if written is not None else None
 
 

@@ -10,6 +10,7 @@ from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.carried_names import Carried
+from graphdoc.program.parameter_paths import ITERATORS, within
 from graphdoc.program.spans import user_line
 from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import everywhere
@@ -114,10 +115,13 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
 def _collected(
     sources: SourceTexts, file: str, block: Block, at: int, filling: _Filling, loose: list[str], others: list[str]
 ) -> Collected | None:
-    taken = _taken(filling, loose)
+    own = within(filling.module, [*loose, *others])
+    # It may have another name here: the object that each name starts from.
+    own = own or {name: name.partition(".")[2] for name in [*loose, *others]}
+    taken, kept = (_taken(filling, {n: own[n] for n in names if n in own}) for names in (loose, others))
     filled, *behind = (bindings.frame_of(sources, file, s) for s in (filling.statement, *block[at + 1 : at + 2]))
     found = Collected(filling.group, filled, taken or [], _handed(block, filling.group), next(iter(behind), None))
-    return found if taken and _taken(filling, others) == [] else None
+    return found if taken and kept == [] else None
 
 
 def _keeps_to_names(scope: Function) -> bool:
@@ -159,15 +163,19 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
 
 def _rejects(test: ast.expr, target: ast.expr, name: str) -> bool:
     """Whether a condition names this parameter as one that it does not take: ``not n.endswith("scale")``."""
-    variables, parts = plain_names(target), name.split(".")
+    variables = plain_names(target)
     named = [n.operand for n in each(test, ast.UnaryOp) if isinstance(n.op, ast.Not)]
     named += [
         ast.Compare(n.left, [ast.In()], n.comparators)
         for n in each(test, ast.Compare)
         if isinstance(only(n.ops), ast.NotIn)
     ]
-    own = [".".join(parts[i:]) for i in range(len(parts))]
-    return any(lets_through(n, variable, part) for n in named for variable in variables for part in own)
+    return any(lets_through(n, variable, own) for n in named for variable in variables for own in _ends(name))
+
+
+def _ends(name: str) -> list[str]:
+    """A parameter's names in each of the modules around it."""
+    return [name.split(".", n)[-1] for n in range(name.count(".") + 1)]
 
 
 def _picks(iterated: ast.expr, target: ast.expr, test: ast.expr) -> bool:
@@ -186,21 +194,21 @@ def _is_given_elsewhere(sources: SourceTexts, optimizers: list[Optimizer], loose
         if last_word(call.func) in makers and not seen:
             texts = {bindings.text_of(n) for a in given_to(call) for n in each(a, ast.Attribute, ast.Name)}
             whole = {t for t in texts if not any(other.startswith(f"{t}.") for other in texts)}
-            given |= {t.removeprefix("self.").removesuffix(".parameters") for t in whole}
-    return bool(loose) and all(any(f".{text}." in f".{name}." for text in given) for name in loose)
+            given |= {name for t in whole for name in within(t, loose)}
+    return bool(loose) and given == {*loose}
 
 
-def is_initialised(sources: SourceTexts, name: str) -> bool:
-    """Whether the program begins a parameter, or one after the other in a loop, by a function that is for that:
+def are_initialised(sources: SourceTexts, names: list[str], every: list[str]) -> bool:
+    """Whether the program begins these parameters, or one after the other in a loop, by a function that is for that:
     ``nn.init.xavier_uniform_(self.weight)``, ``self.weight.data.uniform_(-a, a)``."""
-    last = name.rpartition(".")[2]
-    calls = (call for _, call in everywhere(sources, ast.Call) if called(call).endswith("_"))
-    for call in calls:
-        texts = [bindings.text_of(e).removesuffix(".data") for e in (*call.args[:1], receiver_of(call))]
-        of_loop = "init" in bindings.text_of(call.func) and any(text.isidentifier() for text in texts)
-        if of_loop or last in {text.rpartition(".")[2] for text in texts if text}:
-            return True
-    return False
+    begun: set[str] = set()
+    for _, call in everywhere(sources, ast.Call):
+        if called(call).endswith("_"):
+            texts = [bindings.text_of(e).removesuffix(".data") for e in (*call.args[:1], receiver_of(call))]
+            if "init" in bindings.text_of(call.func) and any(text.isidentifier() for text in texts):
+                return True
+            begun |= {name for text in texts for name, own in within(text, every).items() if not own}
+    return begun >= {*names}
 
 
 def _fillings(loop: ast.For) -> list[_Filling]:
@@ -266,24 +274,16 @@ def _names_written(statement: ast.AST, name: str) -> list[ast.Name]:
     return [b for b in map(without_subscripts, (*written, *filled)) if is_name(b, name)]
 
 
-def _taken(filling: _Filling, names: list[str]) -> list[str] | None:
-    """Which of these parameters the loop puts into its group; None where the source does not tell."""
+def _taken(filling: _Filling, names: dict[str, str]) -> list[str] | None:
+    """Which of these parameters of its module the loop puts into its group; None where the source does not tell."""
     found = []
-    for name in names:
-        own = _own_name(filling.module, name)
-        passes = [_passes(test, filling.variable, own, wanted) for test, wanted in filling.tests] if own else [False]
+    for name, own in names.items():
+        passes = [_passes(test, filling.variable, own, wanted) for test, wanted in filling.tests]
         if None in passes:
             return None
         if all(passes):
             found.append(name)
     return found
-
-
-def _own_name(module: str, name: str) -> str:
-    """The parameter's name within its module, which the loop calls ``module``; empty where it lies elsewhere."""
-    parts, last = name.split("."), module.rpartition(".")[2]
-    at = parts.index(last) if last in parts[:-1] else 0
-    return ".".join(parts[at + 1 :])
 
 
 def _passes(test: ast.expr, variable: str, name: str, wanted: bool) -> bool | None:
@@ -298,9 +298,6 @@ def _handed(block: Block, group: str) -> str:
 
 
 # Iterators of parameters: what can be gone through only once, and has a name by which it is used again.
-
-ITERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
-"""Methods of a module that give a generator."""
 
 
 @dataclass(frozen=True)
@@ -372,14 +369,10 @@ def _kept(value: ast.expr, own: str) -> bool:
 
 def may_give(value: ast.expr, names: list[str], others: list[str]) -> bool:
     """Whether this iterator may give any of these parameters, which its module calls by a part of their names. Not
-    where the module, or what is around it, has ``others`` by the name that it has in the source, and none of these."""
-    over = value.generators[0].iter if isinstance(value, ast.GeneratorExp) else value
-    parts = [n.split(".") for n in names]
-    around = bindings.names_in(receiver_of(over)) if isinstance(over, ast.Call) else []
-    if any(w in n.split(".") for w in around for n in others if not any(w in p for p in parts)):
-        return False
-    own = {".".join(p[i:]) for p in parts for i in range(len(p))}
-    return not isinstance(value, ast.GeneratorExp) or any(False not in _answers(value, name) for name in own)
+    where the module has ``others``, and none of these."""
+    known = within(module_of(value)[0], [*names, *others])
+    own = [known[n] for n in names if n in known] if known else [end for n in names for end in _ends(n)]
+    return any(not isinstance(value, ast.GeneratorExp) or False not in _answers(value, name) for name in own)
 
 
 def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr]]:
@@ -405,11 +398,7 @@ def _answers(value: ast.GeneratorExp, own: str) -> list[bool | None]:
 
 def _learning(parameters: list[Parameter], module: str) -> list[str]:
     """The names, within this module, of those of the run's parameters in it that require gradients."""
-    last = module.rpartition(".")[2]
-    names = [p.name for p in parameters if p.requires_grad and not p.buffer]
-    own = [n.removeprefix(f"{module}.") for n in names if n.startswith(f"{module}.")]
-    others = (f".{n}" for n in names if not n.startswith(f"{module}."))
-    return own + [n.rpartition(f".{last}")[2].partition(".")[2] for n in others if f".{last}." in n or f".{last}[" in n]
+    return [*filter(None, within(module, (p.name for p in parameters if p.requires_grad and not p.buffer)).values())]
 
 
 # Values that are computed from a leaf made in the same expression: ``torch.exp(nn.Parameter(...))``.

@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import statement_at
 from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tracker import all_meant
 from graphdoc.program.written_out import in_line, in_one_piece, written_out
@@ -40,9 +41,6 @@ from graphdoc.source.paths import (
 )
 from graphdoc.source.scopes import bound_names, iterated, own_nodes
 
-_MODULES = ("autograd", "func", "torch")
-"""``torch.autograd.grad`` is a function, not a gradient."""
-
 
 def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
@@ -61,10 +59,9 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
 
 
 def gradients_in(root: ast.AST | None) -> Iterator[ast.Attribute]:
-    """The expressions ``x.grad`` in a piece of source."""
-    for node in each(root, ast.Attribute):
-        if node.attr == "grad" and bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
-            yield node
+    """The expressions ``x.grad`` in a piece of source; what is called so is a function: ``torch.autograd.grad``."""
+    functions = {n.func for n in each(root, ast.Call)}
+    yield from (n for n in each(root, ast.Attribute) if n.attr == "grad" and n not in functions)
 
 
 def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tuple[Frame, str, str] | None:
@@ -170,10 +167,9 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     """
     scope = bindings.scope_at(sources, frame)
     loops = {name for f in each(scope, ast.For) for name in plain_names(f.target)}
-    last = {name.rpartition(".")[2] for name in trained}
     read = (n for n in gradients_in(scope) if is_read(n) and frame is not None and n.lineno > frame.line)
     behind = map(path_of, (n.value for n in read))
-    return any(name and name not in loops and name.rpartition(".")[2] not in last for name in behind)
+    return any(name and name not in loops and "" not in within(name, trained).values() for name in behind)
 
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.

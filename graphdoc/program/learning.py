@@ -16,12 +16,13 @@ from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, 
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import conditions_on, innermost_user
 from graphdoc.program.tracker import behind, run_over, uncopied
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source import paths
 from graphdoc.source.module import Function, each, is_method_call, keyword, receiver_of, walked
-from graphdoc.source.scopes import own_nodes, parameters
+from graphdoc.source.scopes import function_of, own_nodes, parameters
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -130,7 +131,8 @@ def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:
     """Whether it is made by a function of torch's that takes ``requires_grad``, and by nothing behind that."""
     node = expression_at(sources, learner.value)
-    return paths.called(node) in FACTORIES and bindings.text_of(node).startswith(f"torch.{paths.called(node)}(")
+    of, _, name = function_of(bindings.tree_at(sources, learner.value), node).rpartition(".")
+    return of == "torch" and name in FACTORIES
 
 
 # What freezes parameters: modules whose ``train()`` does it anew, statements that switch the flag, filled tables.
@@ -199,16 +201,16 @@ def _is_over(sources: SourceTexts, node: ast.Compare, wanted: bool, numbers: Map
     return passed and paths.last_word(first) in counted
 
 
-def flag_set(node: ast.AST) -> tuple[str, bool | None]:
+def flag_set(node: ast.AST) -> tuple[ast.expr | None, bool | None]:
     """What a simple statement, or a call, sets ``requires_grad`` of, and to what; None for what is no plain value."""
     target = node.targets[0] if isinstance(node, ast.Assign) else None
     if isinstance(node, ast.Assign) and paths.is_attribute(target, "requires_grad"):
-        return bindings.text_of(target.value), bool(node.value.value) if isinstance(node.value, ast.Constant) else None
+        return target.value, bool(node.value.value) if isinstance(node.value, ast.Constant) else None
     call = node.value if isinstance(node, ast.Expr) else node
     if not is_method_call(call, "requires_grad_"):
-        return "", None
+        return None, None
     given = bindings.argument(call, 0, "requires_grad") or ast.Constant(True)
-    return bindings.text_of(call.func.value), bool(given.value) if isinstance(given, ast.Constant) else None
+    return call.func.value, bool(given.value) if isinstance(given, ast.Constant) else None
 
 
 def switches(node: ast.AST) -> bool | None:
@@ -221,10 +223,10 @@ def switched(statement: ast.stmt, to: bool) -> str:
     empty where the statement does not switch ``requires_grad`` ``to`` this."""
     if isinstance(statement, ast.For) and is_method_call(statement.iter, "parameters", "named_parameters"):
         names = paths.plain_names(statement.target)
-        each = any(name in names and value is to for name, value in map(flag_set, statement.body))
+        each = any(bindings.text_of(of) in names and value is to for of, value in map(flag_set, statement.body))
         return bindings.text_of(statement.iter.func.value) if each else ""
-    name, value = flag_set(statement)
-    return name if value is to else ""
+    owner, value = flag_set(statement)
+    return bindings.text_of(owner) if value is to else ""
 
 
 def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
@@ -266,10 +268,16 @@ def _writes_into(statement: ast.stmt, name: str) -> bool:
 
 def _frozen(node: ast.stmt) -> str:
     """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
-    name, value = flag_set(node)
+    owner, value = flag_set(node)
     call = paths.bare_call(node)
     cut = is_method_call(call, "detach_") and not call.args
-    return name if value is False else bindings.text_of(receiver_of(call)) if cut and call is not None else ""
+    return (
+        bindings.text_of(owner)
+        if value is False
+        else bindings.text_of(receiver_of(call))
+        if cut and call is not None
+        else ""
+    )
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
@@ -340,13 +348,13 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
     return KeptFrozen(frozenset(names), before[-1] if before else None, failing, between)
 
 
-def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
-    """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
-    owners = {part for name in names for part in paths.parts_of(name)[:-1]}
+def freezing_of(sources: SourceTexts, names: Collection[str], every: list[str]) -> Iterator[Freezing]:
+    """The statements that freeze what has these names, of ``every`` parameter's, themselves or by a function of the
+    program that is told to."""
     setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, Function) and _flag_of(n)}
     for file, node in bindings.everywhere(sources, ast.stmt):
         what, opposite = _undone(node, setters)
-        if owners & {part for name in what for part in paths.parts_of(name)} - {"self"}:
+        if any(within(path, every).keys() & names for path in what):
             yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 
@@ -493,7 +501,7 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
     """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
-    whose, _ = flag_set(node)
+    whose = bindings.text_of(flag_set(node)[0])
     loops = (n for n in each(scope, ast.For) if node in n.body and whose in bindings.names_in(n.target))
     return any(name.startswith(whose + ".") for name in parameters) or any(_lists_parameters(n.iter) for n in loops)
 

@@ -19,6 +19,7 @@ from graphdoc.program.bindings import (
     text_of,
     tree,
 )
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import shared_levels
 from graphdoc.program.written_out import in_line
 from graphdoc.source.expressions import TAKEN_OUT
@@ -280,9 +281,11 @@ def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     return f"{cls.name}.{method.name}" if cls is not None and method in cls.body else method.name
 
 
-def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame, ast.Assign, str] | None:
+def bound_over_parameters(
+    sources: SourceTexts, names: list[str], every: list[str]
+) -> tuple[Frame, ast.Assign, str] | None:
     """An assignment to the variable of a loop over parameters, where nothing reads what is bound to it; and the module
-    of these. One that these names belong to, or the only one."""
+    of these. One that these names, of ``every`` parameter's, belong to, or the only one."""
     found = []
     for file, loop in everywhere(sources, ast.For):
         asked = [n.func.value for n in each(loop.iter, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
@@ -291,7 +294,6 @@ def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame
             if not isinstance(target, ast.Name) or target.id not in plain_names(loop.target):
                 continue
             if is_unread(source_of(sources, file), node, target.id):
-                mine = (o for o in asked if all(f".{last_word(o)}." in f".{name}" for name in names))
-                owner = next(mine, None)
+                owner = next((o for o in asked if {*names} <= within(text_of(o), every).keys()), None)
                 found.append((owner is not None, frame_of(sources, file, node), node, text_of(owner or asked[0])))
     return only([f[1:] for f in found if f[0]][:1] or [f[1:] for f in found])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_at
 from graphdoc.source.module import given_to, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import called, is_set, last_word, only
@@ -245,16 +246,18 @@ SHORT = frozenset({"bfloat16", "float16", "half"})
 _TURNS = frozenset({"to", "type", "bfloat16", "half"})
 
 
-def shortened(sources: SourceTexts, names: Iterable[str]) -> Frame | None:
+def shortened(sources: SourceTexts, names: list[str], every: list[str]) -> Frame | None:
     """The one call that turns what holds these parameters into 16 bits: ``model.to(torch.bfloat16)``, ``Net().half()``,
-    ``Net(dtype=torch.bfloat16)``; None where there is none or there are several."""
-    holders = {part for name in names for part in name.split(".")[:-1]}
+    ``Net(dtype=torch.bfloat16)``; None where there is none or there are several. ``every``: all parameters' names."""
     found = [
         bindings.frame_of(sources, file, call)
         for file, statement in bindings.everywhere(sources, ast.Assign, ast.Expr)
         if isinstance(statement.value, ast.Call)
         for call in _turning(sources, file, statement.value)
-        if not holders.isdisjoint((last_word(receiver_of(call)), *map(last_word, getattr(statement, "targets", ()))))
+        if any(
+            within(bindings.text_of(whole), every).keys() & names
+            for whole in (receiver_of(call), *getattr(statement, "targets", ()))
+        )
     ]
     return only(found)
 

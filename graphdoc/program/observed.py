@@ -250,6 +250,8 @@ class Program:
         self.signs = [_of_callers(self.sources, sign) for sign in evidence.signs]
         """What was seen without an error."""
         self.parameters, self.packages = evidence.parameters, evidence.packages
+        self.names = [p.name for p in self.parameters]
+        """The names of all parameters and buffers."""
         self.optimizers = by_own_names(evidence.sources, evidence.optimizers)
 
     # -- what it is made of ------------------------------------------------------------------------------------------

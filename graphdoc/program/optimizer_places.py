@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, source_at, statement_at, tree
-from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.library_calls import SHARDING, library_calls
+from graphdoc.program.parameter_paths import ITERATORS, within
 from graphdoc.program.tracker import Meant, may_mean
 from graphdoc.program.written_out import passes_on
 from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, walked
@@ -20,10 +20,8 @@ from graphdoc.source.paths import (
     covers,
     is_attribute,
     is_constant,
-    is_name,
     last_word,
     only,
-    parse_expression,
     path_of,
     plain_names,
     sole_target,
@@ -124,7 +122,7 @@ def rebuilt(sources: SourceTexts, making: Made, names: list[str]) -> ast.Assign 
     root, line = bindings.tree(sources, making.file), making.statement.lineno
     function, cls = bindings.function_around(root, line), bindings.class_around(root, line)
     wholes = {bindings.text_of(n) for n in each(making.statement.value, ast.Attribute)}
-    wholes = {w for w in wholes if w.startswith("self.") and all(f".{w[5:]}." in f".{n}" for n in names)}
+    wholes = {w for w in wholes if w.startswith("self.") and {*names} == within(w, names).keys()}
     found = [s for s in each(cls, ast.Assign) if not wholes.isdisjoint(map(bindings.text_of, s.targets))]
     return only([s for s in found if function is None or not is_within(s, function)])
 
@@ -249,6 +247,11 @@ class Owners:
         wanted = set(names)
         return {o.id for o in self.optimizers if wanted & set(o.parameters)}
 
+    def called(self, path: str) -> set[int]:
+        """Ids of the optimizers that a path in the source may mean."""
+        meant = within(path, (o.name for o in self.optimizers))
+        return {o.id for o in self.optimizers if meant.get(o.name) == ""}
+
     def parameters(self, ids: Iterable[int]) -> set[str]:
         """What these optimizers hold."""
         wanted = set(ids)
@@ -319,11 +322,10 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
 def written_step(sources: SourceTexts, optimizers: list[Optimizer], optimizer: Optimizer, near: Frame) -> Frame | None:
     """A ``step`` in the file of ``near`` that is written on the name of this optimizer, or means it; a bare name that
     is handed in is its own in the function of ``near`` alone."""
-    around, own = bindings.function_at(sources, near), _words(parse_expression(optimizer.name))
+    around = bindings.function_at(sources, near)
     for at, whole, _ in _stepped(sources):
-        named = _words(whole)
-        here = len(own) > 1 or bindings.function_at(sources, at) is around
-        if at.file == near.file and named and here and _end_alike(named, own):
+        here = "." in optimizer.name or bindings.function_at(sources, at) is around
+        if at.file == near.file and here and optimizer.id in Owners(optimizers).called(bindings.text_of(whole)):
             return at
         for meant in may_mean(sources, at, whole):
             if optimizer.id in (_optimizers_of(sources, optimizers, meant) or ()) and meant.use.file == near.file:
@@ -379,31 +381,14 @@ def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, 
 def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:
     """The ids of those that an expression may mean: what its binding has made, or what has such a name; None for what
     may be any."""
-    words, bound = _words(meant.value), bindings.assignments(sources, meant.at, path_of(meant.value))
-    alike = {o.id for o in optimizers if words and _end_alike(words, _words(parse_expression(o.name)))}
+    alike = Owners(optimizers).called(bindings.text_of(meant.value))
+    bound = bindings.assignments(sources, meant.at, path_of(meant.value))
     made = {o.id for o in optimizers if any(f.on_lines_of(at) for f in o.stack for at, _ in bound)}
     if made:
         return made & alike or made
     if bound and all(o.stack for o in optimizers) and all(called(v)[:1].isupper() for _, v in bound):
         return set()  # another object, a scheduler perhaps
-    return alike if alike and (len(words) > 1 or is_attribute(meant.value, *words)) else None
-
-
-def _words(node: ast.expr | None) -> list[str]:
-    """``["agent", "actor", "optimizer"]``; of ``agents[0].optimizer`` and ``self.optimizer`` the other names alone.
-    Empty for another expression, and for an entry that may be any."""
-    parts = [node] if node is not None else []
-    while parts and isinstance(inner := parts[-1], ast.Attribute | ast.Subscript):
-        parts.append(inner.value)
-    entries = (n.slice for n in parts if isinstance(n, ast.Subscript))
-    known = parts and isinstance(parts[-1], ast.Name) and all(isinstance(e, ast.Constant) for e in entries)
-    return [w for n in reversed(parts) if (w := last_word(n)) and not is_name(n, "self")] if known else []
-
-
-def _end_alike(one: list[str], other: list[str]) -> bool:
-    """Whether two paths have the same last two words, or the same last one where one of them has no more."""
-    count = min(len(one), len(other), 2)
-    return count > 0 and one[-count:] == other[-count:]
+    return alike if alike and not isinstance(meant.value, ast.Name) else None
 
 
 def regrouping(sources: SourceTexts, step: Frame, backward: Frame) -> tuple[list[Frame], list[Frame]]:

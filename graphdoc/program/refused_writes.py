@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.bindings import tree_at
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.container_entries import statements, statements_at
 from graphdoc.program.installed import builders
@@ -28,12 +29,11 @@ from graphdoc.source.paths import (
     key,
     last_word,
     path_of,
-    plain_names,
     sole_target,
     targets_of,
     without_subscripts,
 )
-from graphdoc.source.scopes import is_container, is_read_later, iterated
+from graphdoc.source.scopes import computes, is_container, is_read_later, is_torchs, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
 
@@ -153,17 +153,6 @@ def _flagged(value: ast.expr) -> ast.Call | None:
     return None
 
 
-def leads_to(path: str, name: str) -> bool:
-    """Whether a path of the program may be that of a parameter: but for the name of the object that it starts from,
-    and for what indexes a container, its steps are the last ones of the parameter's."""
-    steps = [s for part in path.split(".") for s in (part.partition("[")[0], *(["*"] * part.count("[")))]
-    known = name.split(".")
-    if len(steps) > 1 and steps != known:
-        steps = steps[1:]
-    ends = known[-len(steps) :]
-    return bool(path) and len(ends) == len(steps) and all(s in ("*", k) for s, k in zip(steps, ends, strict=True))
-
-
 # Which of several views that one call had returned a backward call needs, and of what expression they are views.
 
 _OF_ONE = frozenset(
@@ -222,7 +211,7 @@ def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     if not unpacks or isinstance(node, ast.Tuple | ast.List):
         return None
     if isinstance(node, ast.Call) and called(node) in _SEVERAL:
-        of = node.args[0] if bindings.text_of(node).startswith("torch.") and node.args else receiver_of(node)
+        of = node.args[0] if is_torchs(tree_at(sources, value), node.func) and node.args else receiver_of(node)
         return bindings.frame_of(sources, value, of) if of is not None else None
     return value if not isinstance(node, ast.Call) or is_method_call(node, *_OF_ONE) else None
 
@@ -331,7 +320,7 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
     if value is None or not name:
         return False
     known = {t.path: t for t in reversed(tensors) if t.function == frame.function}
-    read = [r for r in _read(value) if r != name]
+    read = [r for r in _read(tree_at(sources, frame), value) if r != name]
     if any(r in known and known[r].requires_grad and not known[r].is_leaf for r in read):
         return True
     nests = tuple(f"{_walked(sources, frame, r)}[" for r in read if r not in known)
@@ -360,34 +349,31 @@ def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     return None
 
 
-def _read(value: ast.AST) -> list[str]:
+def _read(tree: ast.Module, value: ast.AST) -> list[str]:
     """The paths that a value is computed from; not those of which only numbers are taken."""
     if isinstance(value, ast.Name | ast.Attribute):
-        first, *rest = path_of(value).split(".")
-        return [path_of(value)] if first and first not in _LIBRARIES and not _WITHOUT_GRAPH & {*rest} else []
+        path = path_of(value)
+        return [path] if path and not computes(tree, value) and not _WITHOUT_GRAPH & {*path.split(".")[1:]} else []
     parts: Iterable[ast.AST] = ast.iter_child_nodes(value)
     if isinstance(value, ast.Call):
         parts = [*given_to(value), *filter(None, [receiver_of(value)])] if called(value) not in TAKEN_OUT else ()
-    return [r for part in parts for r in _read(part)]
-
-
-_LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
+    return [r for part in parts for r in _read(tree, part)]
 
 
 def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
     node = bindings.statement_at(sources, frame)
     adds = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub) and is_name(node.target, name)
-    return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
+    return adds and any(_begins(tree_at(sources, at), v) for at, v in bindings.assignments(sources, frame, name))
 
 
-def _begins(value: ast.expr) -> bool:
+def _begins(tree: ast.Module, value: ast.expr) -> bool:
     inner: ast.expr | None = value
     while isinstance(inner, ast.Call) and called(inner) in _PASSED_ON:
-        own = receiver_of(inner) if not path_of(inner.func).startswith(("torch.", "nn.")) else None
+        own = receiver_of(inner) if not is_torchs(tree, inner.func) else None
         inner = own or next(iter(inner.args), None)
     made = inner.args if isinstance(inner, ast.Call) and called(inner) in _BEGUN else None
-    return made is not None and all(plain_names(a) <= _LIBRARIES for a in made)
+    return made is not None and all(computes(tree, n) for a in made for n in each(a, ast.Name))
 
 
 # Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.

@@ -18,14 +18,14 @@ from graphdoc.program.spans import reached
 from graphdoc.program.written_out import call_made, written_out
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, called, covers, is_attribute, is_read, key, last_word, targets_of
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.scopes import computes, function_of, own_nodes
 
 # Where an array that was taken out of a tensor becomes a tensor again, and whether it goes into a loss.
 
 _MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "DoubleTensor"})
 _CHOOSES = frozenset({"where", "nonzero", "unique", "searchsorted", "digitize", "shape", "size", "len", "dtype"})
 _Ends = Callable[[ast.AST, ast.AST], bool]
-_Passes = Callable[[ast.Call], bool]
+_Passes = Callable[[Source, ast.Call], bool]
 _DEEPEST = 3
 """Functions, from the one that makes the array outwards, that hand it on by what they return."""
 
@@ -73,7 +73,7 @@ def _follow(
         while isinstance(parent, ast.expr | ast.keyword):
             if isinstance(parent, ast.expr) and ends(parent, node):
                 return (parent, False) if not _is_index(source, parent) else (None, False)
-            if isinstance(parent, ast.Call) and node is not parent.func and not passes(parent):
+            if isinstance(parent, ast.Call) and node is not parent.func and not passes(source, parent):
                 break
             if passes is _computes and _only_chooses(parent, node):
                 break
@@ -92,10 +92,12 @@ def _follow(
     return None, False
 
 
-def _is_numpy(call: ast.Call) -> bool:
+_BUILT_IN = frozenset({"float", "list", "tuple", "sum", "max", "min", "abs"})
+
+
+def _is_numpy(source: Source, call: ast.Call) -> bool:
     """Whether a call is of NumPy, or of a built-in that makes a number or a list."""
-    text = text_of(call.func)
-    return text.partition(".")[0] in ("np", "numpy") or text in ("float", "list", "tuple", "sum", "max", "min", "abs")
+    return function_of(source, call).startswith("numpy.") or text_of(call.func) in _BUILT_IN
 
 
 def _made(call: ast.AST, node: ast.AST) -> bool:
@@ -106,11 +108,11 @@ def _differentiated(method: ast.AST, node: ast.AST) -> bool:
     return is_attribute(method, "backward") and node is method.value
 
 
-def _computes(call: ast.Call) -> bool:
+def _computes(source: Source, call: ast.Call) -> bool:
     """Whether the result of a call is made of the values that it is given: one of a library of numbers, by its name."""
     word = last_word(call.func)
-    known = text_of(call.func).partition(".")[0] in ("torch", "F", "nn", "math")
-    return (_is_numpy(call) or known) and not word.startswith("arg") and word not in _CHOOSES
+    known = text_of(call.func) in _BUILT_IN or computes(source, call.func)
+    return known and not word.startswith("arg") and word not in _CHOOSES
 
 
 def _only_chooses(parent: ast.AST, node: ast.AST) -> bool:
@@ -165,7 +167,7 @@ class ArrayCall:
     @property
     def converts(self) -> bool:
         """Whether the call makes an array of one tensor: ``np.asarray(x)``."""
-        return bindings.text_of(self.call.func).rsplit(".", 1)[-1] in ("asarray", "array") and self.holds != "list"
+        return called(self.call) in ("asarray", "array") and self.holds != "list"
 
 
 def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
@@ -174,7 +176,7 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
     if call is None or frame is None:
         return None
     lists = _filled(program.sources, frame, with_graph(program.evidence.extras, frame.function))
-    given = _handed(program.evidence.extras, call, lists)
+    given = _handed(program.evidence.extras, source_at(program.sources, frame), call, lists)
     name = bindings.text_of(given)
     stack = program.raised.stack if program.raised is not None else [frame]
     loss = in_the_loss(program.sources, stack)
@@ -216,17 +218,13 @@ def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     return any(bindings.text_of(n) == name and is_read(n) for n in above)
 
 
-def _handed(extras: dict[str, Any], call: ast.Call, lists: dict[str, list[Frame]]) -> ast.expr | None:
+def _handed(extras: dict[str, Any], source: Source, call: ast.Call, lists: dict[str, list[Frame]]) -> ast.expr | None:
     """The argument with the tensor: one that is known to hold it, else the first that NumPy has not made itself."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg)]
     known = next((a for a in given if _holds(extras, a, lists) and not isinstance(a, ast.List | ast.ListComp)), None)
-    maybe = (a for a in given if not isinstance(a, ast.Constant) and not _makes_array(a))
+    others = (a for a in given if not isinstance(a, ast.Constant) and called(a) not in ("len", "range"))
+    maybe = (a for a in others if not function_of(source, a).startswith("numpy."))
     return known or next(maybe, given[0] if given else None)
-
-
-def _makes_array(node: ast.expr) -> bool:
-    text = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
-    return text.partition(".")[0] in ("np", "numpy") or text in ("len", "range")
 
 
 def _holds(extras: dict[str, Any], node: ast.expr | None, lists: dict[str, list[Frame]]) -> str:
@@ -275,17 +273,17 @@ def goes_nowhere_else(sources: SourceTexts, frame: Frame | None) -> bool:
             return isinstance(source.parents.get(outer), ast.Expr)
         if isinstance(outer, ast.NamedExpr | ast.Lambda | ast.comprehension | ast.stmt):
             return False
-        if isinstance(outer, ast.Call) and not _keeps_nothing(outer, inner):
+        if isinstance(outer, ast.Call) and not _keeps_nothing(source, outer, inner):
             return False
         inner = outer
     return False
 
 
-def _keeps_nothing(call: ast.Call, value: ast.AST) -> bool:
+def _keeps_nothing(source: Source, call: ast.Call, value: ast.AST) -> bool:
     """Whether a call with a value in it gives something new and leaves the value to nobody."""
     if call.func is value or (call is value and last_word(call.func) == "numpy"):
         return True  # a method of the value's own
-    named = isinstance(call.func, ast.Name) or key(call.func).split(".")[0] in ("np", "numpy", "math")
+    named = isinstance(call.func, ast.Name) or computes(source, call.func)
     return named and last_word(call.func) in _PLAIN and not any(k.arg == "out" for k in call.keywords)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
@@ -17,6 +16,7 @@ from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, is_method_call, is_within, walked
 from graphdoc.source.paths import last_word, parse_expression, plain_names
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import imported_as
 
 USUAL = "1.0"
 _UPDATES = ("step", "backward", "zero_grad")
@@ -131,10 +131,9 @@ def _classes(node: ast.AST) -> set[str]:
 
 def _utils(sources: SourceTexts, step: Frame) -> str:
     """``torch.nn.utils`` as this file can say it."""
-    text = sources.get(step.file, "")
-    if re.search(r"^import torch\b(?!\.| as)", text, re.MULTILINE) or "from torch import nn" not in text:
-        return "torch.nn.utils"
-    return "nn.utils"
+    source = source_at(sources, step)
+    torch = imported_as(source, "torch")
+    return f"{torch}.nn.utils" if torch else imported_as(source, "torch.nn.utils") or "torch.nn.utils"
 
 
 def _optimizer_name(sources: SourceTexts, step: Frame) -> str:

@@ -16,7 +16,8 @@ from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
+from graphdoc.program.parameter_paths import within
+from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect
 from graphdoc.program.spans import code_at, place, user_line, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import (
@@ -205,14 +206,11 @@ def without_flag(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
     """The flag dropped where a tensor is made that no optimizer of the program holds and no module owns: it is there to
     be filled, and what is written into it has the graph. One whose own gradient is taken is there for that."""
     frame, path = write.frame, write.target.path
-    held = [p.name for p in program.parameters if p.owners]
+    held = {p.name for p in program.parameters if p.owners}
     container, entry, _ = path.partition("[")
     # Of an entry only its container's name is known, and what goes by no module's name may be one.
-    container = container.rpartition(".")[2]
-    stepped = any(
-        "." not in name or container in name.replace("[", ".").split(".") if entry else leads_to(path, name)
-        for name in held
-    )
+    meant = {name for name, own in within(container, program.names).items() if entry or not own}
+    stepped = bool(meant & held) or any(entry and "." not in name for name in held)
     if not program.optimizers or stepped or gradient_asked(program.sources, frame, path):
         return ()
     made = flags_of(program.sources, frame, path)

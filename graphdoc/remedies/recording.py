@@ -15,10 +15,10 @@ from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
-from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.parameter_paths import ITERATORS, within
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
 from graphdoc.source import paths
@@ -409,10 +409,10 @@ def _filled(statement: ast.AST) -> list[str]:
 
 def _modules_of(block: ast.With | ast.AsyncWith, parameters: Collection[str]) -> list[str]:
     """The modules with parameters that a block calls by name, each once, in their order."""
-    steps = {step for name in parameters for step in name.split(".")[:-1]}
     calls = [n for s in block.body for n in each(s, ast.Call)]
     named = sorted((c for c in calls if paths.is_path(c.func)), key=lambda c: (c.lineno, c.col_offset))
-    return list(dict.fromkeys(f"`{paths.key(c.func)}`" for c in named if paths.key(c.func).rpartition(".")[2] in steps))
+    found = (paths.key(c.func) for c in named)
+    return list(dict.fromkeys(f"`{path}`" for path in found if any(within(path, parameters).values())))
 
 
 # Scoping a switch: where ``set_grad_enabled(False)`` was thrown as a statement, which computations it was meant for.

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.module import Function, Loop, Source, each, walked
-from graphdoc.source.paths import is_name, is_read, key, pairs, plain_names, targets_of
+from graphdoc.source.paths import is_name, is_read, key, pairs, path_of, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -251,15 +251,26 @@ _USUAL |= {name: f"torch.{name}" for name in ("special", "linalg")}
 """What a name is taken for that the file does not bind: it may come from elsewhere (``from common import *``)."""
 
 
-def stands_for(source: Source, node: ast.expr) -> str:
+def stands_for(source: Source | ast.Module, node: ast.AST) -> str:
     """What a path stands for by the file's imports, in full (``torch.nn.functional`` for ``F``); empty for another."""
-    first, _, rest = (key(node) if isinstance(node, ast.Name | ast.Attribute) else "").partition(".")
-    usual = _USUAL.get(first, "") if first in _USUAL and first not in names_bound(source.tree) else ""
-    whole = imported(source.tree).get(first, usual)
+    tree = source if isinstance(source, ast.Module) else source.tree
+    first, _, rest = path_of(node).partition(".")
+    usual = _USUAL.get(first, "") if first in _USUAL and first not in names_bound(tree) else ""
+    whole = imported(tree).get(first, usual)
     return f"{whole}.{rest}".rstrip(".") if whole else ""
 
 
-def is_torchs(source: Source, node: ast.expr) -> bool:
+def function_of(source: Source | ast.Module, node: ast.AST | None) -> str:
+    """What a call calls, in full (``torch.zeros``); empty for what is not imported, and for any other expression."""
+    return stands_for(source, node.func) if isinstance(node, ast.Call) else ""
+
+
+def computes(source: Source | ast.Module, node: ast.AST) -> bool:
+    """Whether a path belongs to a library of numbers: PyTorch, NumPy or ``math``."""
+    return stands_for(source, node).split(".")[0] in ("torch", "numpy", "math")
+
+
+def is_torchs(source: Source | ast.Module, node: ast.AST) -> bool:
     """Whether a path is PyTorch's own (``torch``, ``F``, ``th.nn.init``), whatever the file calls it: no tensor."""
     return stands_for(source, node).split(".")[0] == "torch"
 

@@ -455,7 +455,7 @@ def misspelled_flag(program: Program, sign: Sign) -> Finding | None:
 def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     """The finding; it stands for whatever else keeps this loss from having a graph, which was so the last time too."""
     whose, one = folded(found.names), len(found.names) == 1
-    freezing = list(learning.freezing_of(program.sources, sorted(found.names)))
+    freezing = list(learning.freezing_of(program.sources, found.names, program.names))
     was, them, are, their = in_number(not one, "were them are their")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []

@@ -15,11 +15,12 @@ from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof, likely, name_of, possible
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.program.tracker import one_return
 from graphdoc.source.module import each, is_method_call, receiver_of
-from graphdoc.source.paths import last_word, only, path_of
+from graphdoc.source.paths import only, path_of
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -30,7 +31,7 @@ def in_no_optimizer(program: Program, sign: Sign) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
     name, whose = (
         optimizer_of(program.optimizers, sign),
-        folded(sign.parameters, beside=(p.name for p in program.parameters)),
+        folded(sign.parameters, beside=program.names),
     )
     weight = possible(0.4)  # so is every network that is left alone on purpose
     title = f"no optimizer holds {whose}, which get gradients"
@@ -101,7 +102,7 @@ def never_handed(program: Program, sign: Sign) -> Finding | None:
 
 def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     """The program updates them itself, in a loop that binds its variable anew and writes into none of them."""
-    found = bound_over_parameters(program.sources, sign.parameters)
+    found = bound_over_parameters(program.sources, sign.parameters, program.names)
     if found is None:
         return None
     at, node, owner = found
@@ -216,7 +217,7 @@ def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
     found = unfrozen_behind(program.sources, optimizer_with(program.optimizers, sign.optimizer), sign.parameters)
     if found is None:
-        return _added_late(program, sign, folded(sign.parameters, beside=(p.name for p in program.parameters)))
+        return _added_late(program, sign, folded(sign.parameters, beside=program.names))
     making, late = found
     weight = likely(0.92)  # that nobody trains them is seen; that somebody should is the reading of the source
     title = f"no optimizer holds {whose}: they were frozen when `{name}` was made"
@@ -236,8 +237,7 @@ def _added_late(program: Program, sign: Sign, whose: str) -> Finding | None:
     """Of parameters of a module all of whose trainable ones the optimizer was given: it was made before they were."""
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     module = taken_by_flag(program.sources, making) if making is not None else ""
-    inside = f".{module.rpartition('.')[2]}." if module else ""
-    if making is None or not inside or not all(inside in f".{p}" for p in sign.parameters):
+    if making is None or not within(module, program.names).keys() >= {*sign.parameters}:
         return None
     name = name_of(program.optimizers, sign)
     title = f"make `{name}` after the last parameters are added to `{module}`"
@@ -305,10 +305,10 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
 def _is_of_other_parts(program: Program, sign: Sign, making: Made) -> bool:
     """Whether what the optimizer was given has names by which the run knows all that it holds, and none of these."""
     given = each(making.statement.value, ast.Call)
-    parts = {last_word(n.func.value) for n in given if is_method_call(n, "parameters", "named_parameters")}
-    held = [p.name for p in program.parameters if not p.buffer and sign.optimizer in p.owners]
-    lies = {name: not parts.isdisjoint(name.split(".")) for name in (*held, *sign.parameters)}
-    return bool(held) and all(lies[n] for n in held) and not any(lies[n] for n in sign.parameters)
+    parts = [bindings.text_of(n.func.value) for n in given if is_method_call(n, "parameters", "named_parameters")]
+    held = {p.name for p in program.parameters if not p.buffer and sign.optimizer in p.owners}
+    lying = {name for part in parts for name in within(part, program.names)}
+    return bool(held) and held <= lying and lying.isdisjoint(sign.parameters)
 
 
 def kept_at(sources: SourceTexts, frames: list[Frame]) -> Frame:
@@ -337,7 +337,7 @@ def beside_in_layer(program: Program, sign: Sign) -> Finding | None:
     if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
         return None
     asked = [texts for texts in _asked_together(program.sources) if any(t in n for t in texts for n in held)]
-    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in program.parameters)), None)
+    vain = next((t for texts in asked for t in texts if not any(t in n for n in program.names)), None)
     if vain is None:
         return None  # by choice one factor of an adapter may stay as it was drawn
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))

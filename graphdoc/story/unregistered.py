@@ -21,7 +21,7 @@ from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import in_one_piece
 from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of, plain_names
-from graphdoc.source.scopes import bound_names
+from graphdoc.source.scopes import bound_names, function_of
 from graphdoc.story.wording import folded, listing, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -307,7 +307,7 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         for file in sources
         for cls in _classes(sources, file, made_by)
         for node in each(cls, ast.Assign)
-        if len(node.targets) == 1 and _makes_layers(node.value)
+        if len(node.targets) == 1 and _makes_layers(bindings.tree(sources, file), node.value)
         if (attribute := bindings.text_of(node.targets[0])).startswith("self.")
     ]
     if not found:
@@ -337,12 +337,12 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
     return Finding(*weight, title, text, spans, remedies=(remedy,), because=because)
 
 
-def _makes_layers(value: ast.expr) -> bool:
+def _makes_layers(tree: ast.Module, value: ast.expr) -> bool:
     """Whether a list or dict is written here, with calls of ``torch.nn``'s classes in it."""
     if not isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp):
         return False
-    called = [path_of(n.func) for n in each(value, ast.Call)]
-    return any(re.fullmatch(r"(?:torch\.)?nn\.[A-Z]\w*", name) and not name.endswith("Parameter") for name in called)
+    made = (function_of(tree, n).rpartition(".") for n in each(value, ast.Call))
+    return any(of == "torch.nn" and name[:1].isupper() and name != "Parameter" for of, _, name in made)
 
 
 # Telling an attribute that is the result of an operation on a parameter: the module does not have the parameter.

@@ -73,8 +73,8 @@ Where another part of the program averages gradients at a later time, after many
 _AVERAGE = """\
 for parameter in {module}.parameters():
     if parameter.grad is not None:
-        torch.distributed.all_reduce(parameter.grad)
-        parameter.grad /= torch.distributed.get_world_size()"""
+        {{torch.distributed.all_reduce}}(parameter.grad)
+        parameter.grad /= {{torch.distributed.get_world_size}}()"""
 
 
 def recognise(program: Program) -> Finding | None:

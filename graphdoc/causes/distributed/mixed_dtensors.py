@@ -178,7 +178,7 @@ def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
     other = next((n for n in names if n and n not in plain), "")
     if len(here) != 1 or not other:
         return ()
-    made = f"torch.distributed.tensor.DTensor.from_local({here[0]}, {other}.device_mesh)"
+    made = f"{{torch.distributed.tensor.DTensor.from_local}}({here[0]}, {other}.device_mesh)"
     title = f"make `{here[0]}` a DTensor on the mesh of `{other}`"
     note = "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say."
     args = {"place": place(frame), "operand": here[0], "name": made, "inside": True}

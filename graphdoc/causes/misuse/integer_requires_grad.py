@@ -13,6 +13,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.source.module import each
+from graphdoc.source.paths import called
+from graphdoc.source.scopes import function_of
 from graphdoc.story.message_alone import of_message
 
 PAGE = Page(
@@ -77,11 +79,10 @@ def _remedies(sources: SourceTexts, frame: Frame | None, call: ast.Call | None) 
     was meant, so that leaving the flag off keeps every number of the program. Where only the numbers as they are
     written make it whole (``torch.tensor(10)``), a parameter that learns was meant: an index would not work as floats.
     """
-    name = bindings.text_of(call.func).rsplit(".", 1)[-1] if call is not None else ""
-    if name == "Parameter":
+    if called(call) == "Parameter":
         written = bindings.argument(call, 0, "data")
         made: Frame | None = None
-        if frame is not None and written is not None and _is_inferred(written):
+        if frame is not None and written is not None and _is_inferred(sources, frame, written):
             made = bindings.frame_of(sources, frame.file, written)
         floats = "The numbers are the same, as floats, and can be trained, as a parameter is by itself."
         return (*_as_floats(made, "Make the parameter a float one", floats), *_left_whole(frame))
@@ -96,12 +97,13 @@ def _remedies(sources: SourceTexts, frame: Frame | None, call: ast.Call | None) 
 
 
 def _as_floats(frame: Frame | None, title: str, note: str) -> tuple[Remedy, ...]:
-    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="dtype", value="torch.float32")
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="dtype", value="{torch.float32}")
 
 
-def _is_inferred(made: ast.expr) -> bool:
+def _is_inferred(sources: SourceTexts, at: Frame, made: ast.expr) -> bool:
     """Whether numbers alone, as they are written, give a tensor its type: ``torch.tensor([0] * n)``."""
-    if not isinstance(made, ast.Call) or bindings.text_of(made.func) != "torch.tensor" or len(made.args) != 1:
+    of_torch = function_of(bindings.tree_at(sources, at), made) == "torch.tensor"
+    if not isinstance(made, ast.Call) or not of_torch or len(made.args) != 1:
         return False
     numbers = [n.value for n in each(made.args[0], ast.Constant)]
     return not made.keywords and any(type(n) is int for n in numbers) and not any(type(n) is bool for n in numbers)

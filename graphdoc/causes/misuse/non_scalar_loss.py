@@ -16,7 +16,8 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.module import is_method_call, walked
-from graphdoc.source.paths import only, weights_of
+from graphdoc.source.paths import called, only, weights_of
+from graphdoc.source.scopes import function_of
 
 LONGEST_NAME = 40
 """Characters of an expression that a title can hold."""
@@ -121,7 +122,11 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     if not made and frame is not None and given is not None:
         made = [bindings.frame_of(program.sources, frame, given)]
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
-    number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
+    number = (
+        wanted == "[]"
+        and bool(given)
+        and all(_ones(bindings.tree_at(program.sources, frame), v) for v in _values(program.sources, frame, given))
+    )
     note = "Every loss counts once, as it does with a weight of one."
     title = f"weights of shape {had} are given for a value of shape {wanted}"
     text = "Every element of what is differentiated has one weight, so that both have the same shape. A number, such "
@@ -165,19 +170,19 @@ def _values(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -
     return bound or [given]
 
 
-def _ones(value: ast.expr) -> bool:
+def _ones(tree: ast.Module, value: ast.expr) -> bool:
     """Whether an expression makes ones, or a sequence of nothing else; moved to a device or not."""
     if isinstance(value, ast.List | ast.Tuple):
-        return bool(value.elts) and all(_ones(e) for e in value.elts)
+        return bool(value.elts) and all(_ones(tree, e) for e in value.elts)
     if isinstance(value, ast.ListComp):
-        return _ones(value.elt)
+        return _ones(tree, value.elt)
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):  # [torch.ones(1)] * 3
-        return any(isinstance(v, ast.List | ast.Tuple) and _ones(v) for v in (value.left, value.right))
+        return any(isinstance(v, ast.List | ast.Tuple) and _ones(tree, v) for v in (value.left, value.right))
     if not isinstance(value, ast.Call):
         return False
     if is_method_call(value, "to", "cuda", "cpu"):
-        return _ones(value.func.value)
-    return bindings.text_of(value.func) in ("torch.ones", "torch.ones_like")
+        return _ones(tree, value.func.value)
+    return function_of(tree, value) in ("torch.ones", "torch.ones_like")
 
 
 def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None, bool]:
@@ -185,10 +190,9 @@ def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None,
     call = bindings.call_at(sources, frame) if frame is not None else None
     if call is None:
         return None, False
-    path = bindings.text_of(call.func).split(".")
-    if path[-1] == "grad":
+    if called(call) == "grad":
         return bindings.argument(call, 0, "outputs"), True
-    if path[-2:] == ["autograd", "backward"]:
+    if function_of(bindings.tree_at(sources, frame), call) == "torch.autograd.backward":
         roots = bindings.argument(call, 0, "tensors")  # of several the message does not tell which is the one
         return only(roots.elts) if isinstance(roots, ast.List | ast.Tuple) else roots, False
     return getattr(call.func, "value", None), False

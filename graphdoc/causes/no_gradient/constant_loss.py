@@ -16,8 +16,9 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.source.expressions import is_number
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import covers, is_name, key, plain_names, targets_of
+from graphdoc.source.scopes import function_of
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 PAGE = Page(
@@ -156,11 +157,11 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
     out: list[Remedy] = []
     for at, wanted in _starts(sources, extras):
         for start, value in _set_by(sources, at, wanted):
-            if _is_constant(value) and not isinstance(value, ast.Constant):
+            if _is_constant(sources, start, value) and not isinstance(value, ast.Constant):
                 out += _of_other_branch(sources, start, value, wanted)
                 out += _connected(sources, start, value, f"start `{wanted}` as")
     made, call = innermost(loss_made(extras)[1]), _written_number(sources, extras)
-    if made is not None and call is not None and _is_constant(call):
+    if made is not None and call is not None and _is_constant(sources, made, call):
         out += _connected(sources, made, call, "give back")
     return tuple(r for i, r in enumerate(out) if r not in out[:i])[:2]
 
@@ -242,7 +243,7 @@ def _assigned(program: Program) -> tuple[Span, ...]:
     for at, wanted in starts:
         for start, value in bindings.assignments(program.sources, at, wanted):
             # A counter starts as a number, too: it is told only where no tensor does.
-            if _is_constant(value) and not _adds(program.sources, start):
+            if _is_constant(program.sources, start, value) and not _adds(program.sources, start):
                 told = counts if isinstance(value, ast.Constant) else found
                 told.append(span("cause", start, f"`{wanted}` starts as a constant"))
             elif at is frame and not made:
@@ -262,8 +263,12 @@ def _adds(sources: SourceTexts, at: Frame) -> bool:
     return any(n.lineno == at.line for n in each(bindings.tree(sources, at.file), ast.AugAssign))
 
 
-def _is_constant(value: ast.expr) -> bool:
-    if isinstance(value, ast.Constant):
-        return isinstance(value.value, int | float)
-    text = bindings.text_of(value)
-    return ".new_zeros(" in text or text.startswith(("torch.zeros(", "torch.zeros_like(", "torch.tensor(0"))
+def _is_constant(sources: SourceTexts, at: Frame, value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return _is_constant(sources, at, value.left) and _is_constant(sources, at, value.right)
+    if not isinstance(value, ast.Call):
+        return isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    made = function_of(bindings.tree_at(sources, at), value)
+    zero = made == "torch.tensor" and bindings.text_of(bindings.argument(value, 0, "data")).startswith("0")
+    begins = zero or made in ("torch.zeros", "torch.zeros_like") or is_method_call(value, "new_zeros")
+    return begins or (is_method_call(value) and _is_constant(sources, at, value.func.value))

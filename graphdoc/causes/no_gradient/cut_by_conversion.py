@@ -12,13 +12,14 @@ from graphdoc.program import bindings
 from graphdoc.program.cuts import copied_beside, cut_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, innermost, place, span
+from graphdoc.program.spans import innermost, place, span
 from graphdoc.program.suspicions import FULL
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import each
 from graphdoc.source.paths import called
+from graphdoc.source.scopes import function_of
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
@@ -129,13 +130,15 @@ def _in_steps(program: Program) -> bool:
     return bool(measured and measured[2])
 
 
+_MAKERS = {f"torch.{name}" for name in ("tensor", "as_tensor", "FloatTensor", "Tensor")}
+
+
 def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     frame = innermost(cut.stack)
     if frame is None:
         return ()
     call = bindings.call_at(sources, frame)
-    code = bindings.text_of(call) or code_at(sources, frame)
-    if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "torch.Tensor(", "tensor(")):
+    if function_of(bindings.tree_at(sources, frame), call) in _MAKERS:
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
         fix, reached = "Join the tensors with torch.stack, which keeps their graphs", "every tensor of the list"

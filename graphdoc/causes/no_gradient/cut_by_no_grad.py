@@ -244,7 +244,7 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
     effect = "The parameters used in this part then receive gradient, and its activations are kept until backward."
     removed = remedy_at(switch, "remove_switch", "Record gradients in this part: remove the switch", "unsafe", effect)
     failing = program.failing.stack if program.failing is not None else []
-    whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
+    whole = meant_for_one(program.sources, cut.stack, failing, switch, program.names)
     removed = tuple(replace(r, open=whole) for r in removed)
     off = not missing_graph.recording_was_on(program.evidence.extras)
     inside = recorded_call(program.sources, cut, program.raised, switch) if off else ()

@@ -13,11 +13,13 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof, likely
 from graphdoc.program.spans import span, span_of
+from graphdoc.program.tracker import run_over
 from graphdoc.remedies.recording import unfreeze, used_up
-from graphdoc.source.module import each, receiver_of, walked
-from graphdoc.source.paths import covers, is_attribute, is_constant, path_of
+from graphdoc.source.module import each
+from graphdoc.source.paths import path_of
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import all_told, first_told, folded, optimizer_of
 
@@ -119,8 +121,8 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         title = f"{name} steps and holds no parameter: all are frozen"
     else:
         return None
-    statements = [f for _, f in _statements(program.sources, mine)]
-    marks = _freezing(program.sources, mine)
+    statements = [f for _, f in _statements(program, mine)]
+    marks = _freezing(program, mine)
     step = span_of("related" if marks else "cause", sign.stack, "finds no gradient")
     return Finding(
         *likely(0.9),  # that no optimizer can change anything is seen; that one should is not
@@ -144,7 +146,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
     since = {p.name for p in program.parameters if p.requires_grad} & {*cut.behind}
     if since:
-        return missing_graph.unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
+        return missing_graph.unfrozen_since(program, cut, since, _freezing(program, sorted(since)), strength)
     told = missing_graph.story(program, cut, "computed from parameters that do not require gradients")
     trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
     seen = [f for f in cut.switch if f.user]
@@ -163,9 +165,9 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
             f"all that {' and '.join(names)} {'is' if len(names) == 1 else 'are'} to train is frozen: {folded(used)}"
         )
         chosen = learning.unfreezing(program.sources)  # which of them it was to unfreeze there, no run tells
-    marks = _freezing(program.sources, used, seen)
+    marks = _freezing(program, used, seen)
     others = (span("related", f, "unfreezes none of these") for f in chosen[:1])
-    statements = [f for _, f in _statements(program.sources, used, seen)]
+    statements = [f for _, f in _statements(program, used, seen)]
     return Finding(
         strength,
         confidence,
@@ -179,7 +181,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
 
 def _nothing_trainable(program: Program) -> Finding | None:
     """No operation was seen to lose the graph, and frozen parameters would explain it."""
-    marks = _freezing(program.sources, _frozen(program.parameters))
+    marks = _freezing(program, _frozen(program.parameters))
     trainable = [p for p in program.parameters if not p.buffer and p.requires_grad]
     if (
         program.cuts
@@ -219,7 +221,7 @@ def _refused(program: Program) -> Finding:
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
     here = span_of("cause", frame, f"{what} has no parameter that requires gradients")
-    marks = _freezing(program.sources, frozen) if frozen or not name else ()
+    marks = _freezing(program, frozen) if frozen or not name else ()
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(bool(frozen))),
         f"{what} is wrapped in DistributedDataParallel, and no parameter of it requires gradients",
@@ -252,64 +254,31 @@ def _frozen_names(parameters: list[Parameter]) -> tuple[str, ...]:
     return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
 
 
-def _freezing(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> tuple[Span, ...]:
+def _freezing(program: Program, names: list[str], seen: Sequence[Frame] = ()) -> tuple[Span, ...]:
     """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places."""
-    found = _statements(sources, names, seen)
+    found = _statements(program, names, seen)
     marks = [span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2]]
     outer = seen[-2:-1] if seen and found and found[0][1] is seen[-1] else ()
     return (*marks, *(span("related", f, "calls what freezes them") for f in outer))
 
 
-def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> list[tuple[bool, Frame]]:
+def _statements(program: Program, names: list[str], seen: Sequence[Frame] = ()) -> list[tuple[bool, Frame]]:
     """The statements that freeze these, those first that say so.
 
     One that names what it freezes, in its own words or in the loop around it, freezes nothing else. ``seen``: the
     user's frames as one of these lost its flag. Where no statement has a word for them, the innermost of these did it.
     """
-    owners = {part for name in names for part in name.split(".")}
-    found: list[tuple[bool, Frame]] = []
-    for file in sources:
-        root = bindings.tree(sources, file)
-        for node in walked(root):
-            frozen = _freezes(node)
-            if frozen is None:
-                continue
-            told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
-            if told & owners or not told:
-                found.append((bool(told), bindings.frame_of(sources, file, node)))
+    sources, every, found = program.sources, [*names, *program.names], list[tuple[bool, Frame]]()
+    for file, node in bindings.everywhere(sources, ast.Call, ast.Assign):
+        frozen, value = learning.flag_set(node)
+        if frozen is not None and value is False:
+            at = bindings.frame_of(sources, file, node)
+            # An argument, or `self`, says nothing of the module by itself.
+            given = {n.arg for n in each(bindings.function_at(sources, at), ast.arg)}
+            meant = [n for m in run_over(sources, file, frozen) or [frozen] for n in bindings.names_in(m)]
+            told = [n for n in meant if n.split(".")[0] not in given or n.startswith("self.")]
+            if not told or any(within(path, every).keys() & names for path in told):
+                found.append((bool(told), at))
     if seen and not any(known for known, _ in found):
         return [(True, seen[-1])]
     return sorted(found, key=lambda f: not f[0])
-
-
-def _freezes(node: ast.AST) -> ast.expr | None:
-    """What a statement or call sets ``requires_grad`` to False of."""
-    if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
-        return receiver_of(node)
-    if isinstance(node, ast.Assign) and is_constant(node.value, False):
-        return next((t.value for t in node.targets if is_attribute(t, "requires_grad")), None)
-    return None
-
-
-def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
-    """The names of what is frozen: of what a loop runs over where it is the loop's own variable, else as written.
-
-    Empty for an argument or for ``self``, which say nothing of the module by themselves.
-    """
-    line = getattr(node, "lineno", 0)
-    names = bindings.names_in(frozen)
-    around = bindings.function_around(root, line)
-    loops = [n for n in each(root, ast.For) if covers(n, line)]
-    for loop in loops:
-        if set(names) & set(bindings.names_in(loop.target)):
-            names = bindings.names_in(_bound(around or root, loop.iter))
-    given = {a.arg for a in around.args.args} if around is not None else set()
-    return [n for n in names if n.split(".")[0] not in given or n.startswith("self.")]
-
-
-def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
-    """What a loop runs over, behind a name that one statement of the same scope binds."""
-    if not isinstance(value, ast.Name):
-        return value
-    made = [n.value for n in each(scope, ast.Assign) if bindings.names_in(n.targets[0]) == [value.id]]
-    return made[0] if len(made) == 1 else value

@@ -15,6 +15,7 @@ from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.learning import meant_to_learn
 from graphdoc.program.observed import Program
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.remedies.recording import required
@@ -129,8 +130,7 @@ def _missing_grad(program: Program) -> Finding | None:
 
 
 def _is_parameter(parameters: list[Parameter], name: str) -> bool:
-    last = name.rsplit(".", 1)[-1]
-    return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in parameters)
+    return "." in name and "" in within(name, (p.name for p in parameters)).values()
 
 
 def _without_flag(program: Program, frame: Frame | None) -> tuple[list[str], bool]:

@@ -13,6 +13,7 @@ from graphdoc.program import refused_writes
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import loop_of, place, span, where
 from graphdoc.program.writers import Target, is_statement, uses_gradient
@@ -94,7 +95,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
-    part = target.sliced and _is_leaf(program.parameters, target.path)
+    part = target.sliced and bool(_meant(program.parameters, target.path))
     through = write.message == "leaf-view-inplace" and not part
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     if through and target.sliced:  # the slice alone makes a view of it
@@ -113,7 +114,7 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
-    if learns and any(_is_held(p) and refused_writes.leads_to(target.path, p.name) for p in program.parameters):
+    if learns and any(map(_is_held, _meant(program.parameters, target.path))):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     if update and _may_be_a_part(program, frame):
@@ -146,10 +147,10 @@ def _is_held(p: Parameter) -> bool:
     return bool(p.owners) or "." in p.name
 
 
-def _is_leaf(parameters: list[Parameter], path: str) -> bool:
-    """Whether a path names a leaf itself, which has a name of its own, and no view of one."""
-    last = path.rpartition(".")[2]
-    return any(p.is_leaf and not p.buffer and p.name.rpartition(".")[2] == last for p in parameters)
+def _meant(parameters: list[Parameter], path: str) -> list[Parameter]:
+    """The leaves that a path names themselves, which have a name of their own, and no views of them."""
+    found = within(path, (p.name for p in parameters))
+    return [p for p in parameters if found.get(p.name) == "" and p.is_leaf and not p.buffer]
 
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
@@ -163,10 +164,8 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
         or refused_writes.goes_on_with_it(sources, frame, target.path)
     ):
         return False
-    name = target.path.rpartition(".")[2]
-    mine = [p for p in parameters if p.name.rpartition(".")[2] == name and p.is_leaf]
     stepped = any(p.owners for p in parameters)
-    trained = any(_is_held(p) or not stepped for p in mine)
+    trained = any(_is_held(p) or not stepped for p in _meant(parameters, target.path))
     named = frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
     return trained or named or _is_looped(sources, frame, target.path)
 
@@ -183,7 +182,7 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
     """What is written, where the path leads to one parameter alone: ``layer.weight`` may be that of any layer."""
-    found = [p for p in parameters if not p.buffer and refused_writes.leads_to(target.path, p.name)]
+    found = _meant(parameters, target.path)
     held = [p for p in found if update or _is_held(p)]
     if len(found) != 1 or not held:
         return ()

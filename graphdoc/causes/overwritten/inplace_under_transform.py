@@ -8,7 +8,7 @@ import re
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
-from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
+from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of, tree_at
 from graphdoc.program.expression_values import known
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
@@ -18,7 +18,7 @@ from graphdoc.program.writers import target_of
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
-from graphdoc.source.scopes import parameters
+from graphdoc.source.scopes import function_of, parameters
 from graphdoc.story.message_alone import from_message
 
 PAGE = Page(
@@ -188,7 +188,8 @@ def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.
     if len(bound) != 1 or not isinstance(bound[0][1], ast.Call):
         return None
     call = bound[0][1]
-    if not text_of(call.func).startswith("torch.") or last_word(call.func) not in _FACTORIES:
+    of, _, name = function_of(tree_at(sources, frame), call).rpartition(".")
+    if of != "torch" or name not in _FACTORIES:
         return None
     return frame_of(sources, frame, call), call
 

@@ -11,10 +11,11 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import BYPASSED, READ_PAST, Frame, Optimizer, Parameter, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choice, one_shot
+from graphdoc.program.gathered_parameters import are_initialised, is_left_by_choice, one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import first_sign, likely, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
 from graphdoc.program.tracker import one_return
@@ -201,13 +202,15 @@ def _switched_beside(
             scope = bindings.scope_around(bindings.tree(sources, file), node.lineno)
             calls.setdefault(scope, []).append((file, node, node.func.value))
 
+    every, owned = [p.name for p in parameters], {p.name for p in parameters if p.owners}
+
     def held(whole: ast.expr) -> bool:
-        return any(p.owners for p in parameters if f".{last_word(whole)}." in f".{p.name}")
+        return bool(within(bindings.text_of(whole), every).keys() & owned)
 
     for switched in calls.values():
         beside = next((path_of(whole) for _, _, whole in switched if held(whole)), "")
         for file, node, whole in switched if beside else ():
-            if all(f".{last_word(whole)}." in f".{p}" for p in loose) and not held(whole):
+            if {*loose} <= within(bindings.text_of(whole), every).keys() and not held(whole):
                 return bindings.frame_of(sources, file, node), whole, beside
     return None
 
@@ -220,7 +223,7 @@ def _unheld(program: Program, sign: Sign) -> Finding | None:
     if sign.kind == "unheld-fresh" and (
         _comes_trained(program.sources)
         or is_left_by_choice(program.sources, program.optimizers, sign.parameters)
-        or (sign.facts["place"] == "drawn" and not all(is_initialised(program.sources, p) for p in sign.parameters))
+        or (sign.facts["place"] == "drawn" and not are_initialised(program.sources, sign.parameters, program.names))
     ):
         return None  # a random projection is drawn as well, and meant to stay
     remedies = tuple(_remedies(program, sign, _lacking(sign.parameters, program.parameters)))

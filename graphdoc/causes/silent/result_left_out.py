@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from graphdoc.causes import links
@@ -25,11 +24,12 @@ from graphdoc.program.custom_functions import (
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import Kept, bound_anew, kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
+from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import conditions_on, innermost_user, loop_of, of_sign, place, span, span_of
 from graphdoc.program.written_out import call_made, written_out
 from graphdoc.source.module import each
-from graphdoc.source.paths import last_word, names_read, plain_names
+from graphdoc.source.paths import last_word, names_read, path_of, plain_names
 from graphdoc.source.scopes import fresh_name, own_nodes
 from graphdoc.story.wording import folded, opening, optimizer_of
 
@@ -251,9 +251,9 @@ def _given_back(sources: SourceTexts, function: Used, call: ast.Call) -> str:
 def _owned(program: Program, sign: Sign, bound: Frame) -> dict[str, str]:
     """Those of the parameters that belong to the module that is called there, by its name; each with that module's."""
     node = statement_at(program.sources, bound)
-    called = last_word(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ""
-    found = ((name, re.search(rf"(^|\.){re.escape(called)}\.", name)) for name in sign.parameters if called)
-    return {name: name[: at.end()] for name, at in found if at is not None}
+    called = path_of(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ""
+    own = within(called, program.names)
+    return {name: name.removesuffix(own[name]) for name in sign.parameters if own.get(name)}
 
 
 def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:

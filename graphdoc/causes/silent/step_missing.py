@@ -9,7 +9,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import AT_END, Event, Frame, Sign, optimizer_with
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.program import bindings
-from graphdoc.program.gradient_reads import gradients_are_given
+from graphdoc.program.gradient_reads import gradients_are_given, gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
 from graphdoc.program.proof import first_sign, likely, name_of, of_steps
@@ -17,7 +17,7 @@ from graphdoc.program.remainders import NeverMet, is_of_whole_remainder, never_m
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, of_sign, place, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_attribute, is_read, only
+from graphdoc.source.paths import called, is_attribute, is_read, only
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -207,8 +207,7 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
         if file not in own and not any(_is_module(file, name) for name in imported):
             continue
         source = Source(file, text)
-        reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad" and is_read(n)]
-        reads = [n for n in reads if bindings.text_of(n.value) not in ("torch.autograd", "autograd")]
+        reads = [n for n in gradients_in(source.tree) if is_read(n)]
         reads = [n for n in reads if AT_END in sign.facts or not _only_looks(n, source.parents)]
         around = ((n, bindings.class_around(source.tree, n.lineno)) for n in reads)
         reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
@@ -221,8 +220,7 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
 
 def _is_norm(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> bool:
     """Whether a call gives the norm of gradients to something."""
-    called = bindings.text_of(node.func).rpartition(".")[2]
-    return called in ("clip_grad_norm_", "get_total_norm") and not isinstance(parents.get(node), ast.Expr)
+    return called(node) in ("clip_grad_norm_", "get_total_norm") and not isinstance(parents.get(node), ast.Expr)
 
 
 def _goes_into_another(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:

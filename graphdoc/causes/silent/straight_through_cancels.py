@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof, first_sign, likely
 from graphdoc.program.spans import code_at, innermost_user, of_sign, place, short_code, span, span_of
 from graphdoc.program.written_out import written_out
 from graphdoc.source.module import is_method_call
-from graphdoc.source.paths import last_word
+from graphdoc.source.scopes import computes
 from graphdoc.story.wording import folded, in_number, optimizer_of
 
 PAGE = Page(
@@ -77,9 +77,8 @@ def _of_itself(sources: SourceTexts, sign: Sign) -> tuple[str, str] | None:
     if isinstance(node, ast.BinOp):
         two = [node.left, node.right]
     elif isinstance(node, ast.Call):
-        two = [*([node.func.value] if is_method_call(node) and last_word(node.func.value) != "F" else []), *node.args][
-            :2
-        ]
+        of_library = computes(bindings.tree_at(sources, frame), node.func)
+        two = [*([node.func.value] if is_method_call(node) and not of_library else []), *node.args][:2]
     else:
         return None
     whole = [bindings.text_of(n) for n in two]

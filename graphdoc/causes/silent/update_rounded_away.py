@@ -58,7 +58,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     whose = folded(sign.parameters) or f"what {name} holds"
     dtype, rate, apart = str(sign.facts["dtype"]), float(sign.facts["rate"]), float(sign.facts["apart"])
     share = f"{100 * float(sign.facts['share']):.3g} %"
-    made = shortened(program.sources, sign.parameters)
+    made = shortened(program.sources, sign.parameters, program.names)
     step = f"adds less than half the gap to the next {dtype} number"
     spans = (
         *span_of("cause", made, f"{dtype} from here on"),
