@@ -26,6 +26,7 @@ from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import AtRest, PastScaler, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
+from graphdoc.capture.audit.unrecorded import Unrecorded
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
 from graphdoc.capture.graph.autopsy import Autopsy
@@ -77,7 +78,7 @@ class Audit:
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
         self.taken, self.parted, self.unbent, self.rounded = Taken(self), Parted(self), Unbent(self), Rounded(self)
-        self.replaced, self.taken_back = Replaced(self), LoadTakenBack(self)
+        self.replaced, self.taken_back, self.unrecorded = Replaced(self), LoadTakenBack(self), Unrecorded(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -86,7 +87,7 @@ class Audit:
             *(Starved(self), self.unreduced, self.rounded, self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
             *(self.once, self.beside, Shared(self), self.taken, self.parted, self.unbent, Goals(self)),
-            *(self.replaced, self.taken_back, PastScaler(self)),
+            *(self.replaced, self.taken_back, PastScaler(self), self.unrecorded),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
@@ -268,7 +269,7 @@ class Audit:
 
     def evidence(self) -> Evidence | None:
         """What was found as the evidence of a failure, if that is how it is told best."""
-        return self.losses.evidence() or self.stale.evidence() or self.once.evidence()
+        return next((e for w in (self.losses, self.unrecorded, self.stale, self.once) if (e := w.evidence())), None)
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""
