@@ -170,7 +170,7 @@ class Audit:
         self.targets.loaded(module, state)
         self.restored.loaded(module, state)
         if len(self.unheld.loaded) < MOST_LOADED:
-            self.unheld.load(list(module.parameters()))
+            self.unheld.load(list(module.parameters()), state, assign)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run, before a step that is looked at."""
