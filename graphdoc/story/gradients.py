@@ -75,8 +75,9 @@ def _of_one(evidence: Evidence, sign: Sign) -> list[str]:
         held = any(a.get("held") for a in every) and not any(a["answer"] == "another" for a in every)
         so = ", with what the program itself cuts off held" if held else ""
         out.append(
-            f"{OPTION}: the gradients that {whose} is given for {folded(agrees - differs)} are those of the loss{so} "
-            f"(measured at step{'s' if len(good) > 1 else ''} {steps})"
+            f"{OPTION}: the gradients that {whose} is given for {folded(agrees - differs)} are those of the loss as "
+            f"it is written{so} (measured at step{'s' if len(good) > 1 else ''} {steps}; whether it is the loss "
+            f"that was meant is not)"
         )
     out += [f"{OPTION}: {line}" for line in dict.fromkeys(_differences(good))]
     return out

@@ -27,6 +27,7 @@ from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import AtRest, PastScaler, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
+from graphdoc.capture.audit.unrecorded import Unrecorded
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, EngineCall, Open, Sparse, Watch
 from graphdoc.capture.graph.autopsy import Autopsy
@@ -71,6 +72,7 @@ class Audit:
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
         self.losses, self.stale, self.once, self.flattened = Losses(self), Stale(self), Once(self), Flattened(self)
         self.followers, self.targets, self.unheld = Followers(self), Targets(self), Unheld(self)
+        self.unrecorded = Unrecorded(self)
         self.clips, self.deadends, self.moved, self.streams = Clips(self), DeadEnds(self), Moved(self), Streams(self)
         self.taken, self.beside, self.restored = Taken(self), BesideLoss(self), Restored(self)
         unused = Unused(self, self.losses.watch)
@@ -81,7 +83,7 @@ class Audit:
             *(Starved(self), Unreduced(self), Rounded(self), self.flattened, ZeroLoss(self)),
             *(Undone(self), AtRest(self), MadeAnew(self), Dropped(self), self.streams, self.restored, Wasted(self)),
             *(self.once, self.beside, Shared(self), self.taken, Parted(self), Unbent(self), Goals(self)),
-            *(Replaced(self), LoadTakenBack(self), PastScaler(self)),
+            *(Replaced(self), LoadTakenBack(self), PastScaler(self), self.unrecorded),
         ]
         """In the order in which they hear of what happens, and tell."""
 
@@ -261,7 +263,7 @@ class Audit:
 
     def evidence(self) -> Evidence | None:
         """What was found as the evidence of a failure, if that is how it is told best."""
-        return self.losses.evidence() or self.stale.evidence() or self.once.evidence()
+        return next((e for w in (self.losses, self.unrecorded, self.stale, self.once) if (e := w.evidence())), None)
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""

@@ -88,6 +88,8 @@ ENOUGH = 4
 """Backward calls that reach a parameter, and steps without it, before it is judged."""
 FEW = 2
 """Times that a network is loaded in the training."""
+FLAG = "assign_to_params_buffers"
+"""What ``load_state_dict(state, assign=True)`` leaves in the metadata of ``state``: later loads of it assign too."""
 MOST_JUDGED = 4
 """Searches through everything that is alive, in one run."""
 MOST_LOOKS = 2
@@ -191,6 +193,10 @@ class Unheld(Watch):
         self._suspects: list[tuple[list[int], Sign]] = []
         self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
+        self._flagged: stacks.Stack | None = None
+        """The latest load that has written into the metadata of a state that its parameters are to be replaced."""
+        self._replacing: list[tuple[set[int], stacks.Stack, stacks.Stack | None, bool]] = []
+        """The latest loads that replace parameters, these (ids); such a load before; whether the call says so."""
         self._behind: dict[int, bool] = living.forgetting({})
         """Parameters behind what optimizers step, by id; and whether they are before further such ones."""
 
@@ -250,6 +256,13 @@ class Unheld(Watch):
         if len(self.brought) >= MOST_LOADED:
             return
         parameters = list(module.parameters())
+        metadata = getattr(state, "_metadata", None)
+        if assign or (isinstance(metadata, dict) and any(FLAG in (m or ()) for m in metadata.values())):
+            here = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
+            flagged = self._flagged
+            if assign and metadata is not None:
+                self._flagged = here
+            self._replacing = [*self._replacing[1 - MOST_PLACES :], ({*map(id, parameters)}, here, flagged, assign)]
         self._audit.journal.living.note(parameters)
         self.brought.update(map(id, parameters))
         ids = tuple(map(id, parameters))
@@ -378,10 +391,19 @@ class Unheld(Watch):
                 # The list that the optimizer was made from names them too: what stands in their place tells.
                 used, self._gone = not are_twins(gone, in_place.values()), [] if born else [Ref(p) for p in gone]
             if not gone or not used:
-                facts = {"gone": bool(gone), "born": born}
+                facts = {"gone": bool(gone), "born": born} | self._replaced_by({id(p) for p in gone})
                 self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
             return True
         return False
+
+    def _replaced_by(self, gone: set[int]) -> dict[str, Any]:
+        """The load without ``assign=True`` that has put others in the place of these, as the state's metadata asks for,
+        and the one that has left that there, if it was seen."""
+        loads = [one for one in self._replacing if not one[0].isdisjoint(gone)]
+        if not loads or loads[-1][3]:
+            return {}
+        _, here, before, _ = loads[-1]
+        return {"load": plain(self._frames(here)), "flagged": plain(self._frames(before))}
 
     def _are_behind(self, seen: Seen, gone: list[Any], others: list[Any]) -> bool:
         """Whether others of like shapes were made behind this optimizer."""

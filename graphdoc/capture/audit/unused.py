@@ -312,8 +312,9 @@ def _given(parameters: Any, torch: Any) -> list[Any] | tuple[Any, ...] | None:
 
 @dataclass(frozen=True)
 class _Clip:
-    """One call: where, between which events, the calls of scalers before it, whether it found gradients, and whether
-    it had to bound them, as far as that is known without waiting for a GPU."""
+    """One call: where, between which events, the calls of scalers before it, whether it found gradients, whether it had
+    to bound them, as far as that is known without waiting for a GPU, and a step of theirs if the latest backward call
+    has run one for each of their optimizers."""
 
     raw: stacks.Stack
     index: int
@@ -321,11 +322,13 @@ class _Clip:
     scaler: list[Any]
     found: bool
     bounds: bool
+    within: Entry | None
 
 
 class Clips(Sparse):
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
-    in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
+    in front of; ``facts["how"]`` is ``after-step``, ``in-backward`` (``other`` is a step that a hook has made while
+    backward ran), ``others-step`` (``other`` uses gradients of other parameters),
     ``nobodys`` (those that it bounds have no gradient, and no optimizer),
     ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound,
     ``facts["early"]`` whether the first one found no gradient: it stands in front of backward. Or ``nothing-given``:
@@ -334,6 +337,8 @@ class Clips(Sparse):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._clips: list[_Clip] = []
+        self._within: dict[int, int] = {}
+        """By optimizer: the latest call of backward that has run a step of it, in a hook."""
         self._over = self._judged = False
         for name in _FUNCTIONS:
             audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
@@ -352,10 +357,29 @@ class Clips(Sparse):
             known = float(norm) if found and plain else None
         here = stacks.stack_of_frame(_getframe(2))  # _note < PyTorch's function
         ids = {id(p) for p in every}
-        bounds = known is None or known > float(bound)
         scaler, found = list(audit.witness.scaler.calls), found and known != 0.0
-        self._clips.append(_Clip(here, audit.journal.count, ids, scaler, found, bounds))
+        bounds = not found or known is None or known > float(bound)
+        clip = _Clip(here, audit.journal.count, ids, scaler, found, bounds, self._step_within(self._owners(ids)))
+        self._clips.append(clip)
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
+
+    def _owners(self, ids: set[int]) -> set[int]:
+        """The optimizers that have stepped one of these parameters (ids)."""
+        return {s.id for s in self._audit.journal.optimizers.values() if not ids.isdisjoint(s.parameters)}
+
+    def _in_backward(self) -> bool:
+        """Whether a backward call runs what happens now: in its own thread, or in one of a device, which calls none."""
+        journal, running = self._audit.journal, self._audit.witness.calls.running
+        here = journal.here.number
+        if not running or any(thread == here for *_, thread in running):
+            return bool(running)
+        return all(e.thread != here for e in journal.entries() if e.kind == "backward")
+
+    def _step_within(self, owners: set[int]) -> Entry | None:
+        """A step of one of these, where the latest backward call has run steps of them all."""
+        latest = self._audit.witness.calls.latest
+        every = bool(owners) and all(self._within.get(o) == latest for o in owners)
+        return self._audit.journal.latest("step", max(owners)) if every else None
 
     def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
         """A call that bounds gradients of these alone again and again, or of others too, their ids, and the optimizer
@@ -377,6 +401,8 @@ class Clips(Sparse):
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped; once there is enough to judge by, while the program's names are there."""
+        if not self._over and self._in_backward():
+            self._within[seen.id] = self._audit.witness.calls.latest
         if self._over and not self._found and not self._judged:
             self._judge()
             if self._found:
@@ -412,7 +438,9 @@ class Clips(Sparse):
         step = next((e for e in after if e.kind == "step"), None)
         if not clip.ids:
             return ("nothing-given", step) if step is not None else None
-        owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
+        owners = self._owners(clip.ids)
+        if clip.within is not None and not clip.found:
+            return "in-backward", clip.within
         if not owners:
             return self._how_of_nobody(clip, before, step) if step is not None and not clip.found else None
         # A call before any of theirs may be an earlier training's: what it reached is not known of each.
@@ -428,7 +456,7 @@ class Clips(Sparse):
             mine = self._used_by(others) if others is not None else set()
             since = [e for e in before if e.index > last.index and e.kind == "backward"]
             if others is None or not any(e.reaches and e.reaches & mine for e in since):
-                return "after-step", last
+                return ("in-backward", clip.within) if clip.within is not None else ("after-step", last)
             beside = [c for c in self._clips if last.index < c.index <= others.index]
             return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
         if not clip.found and following.kind == "backward" and following.reaches is not None:
@@ -459,8 +487,7 @@ class Clips(Sparse):
     def _tell(self, clips: list[_Clip], how: str, about: Entry | None) -> None:
         clip, bounds = clips[-1], any(c.bounds for c in clips)
         sign = self._sign("clip-unused", clip.raw, about, clip.ids)
-        owners = [s for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
-        sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
+        sign.optimizer = min(self._owners(clip.ids), default=about.optimizer if about is not None else -1)
         sign.event, sign.count = clip.index, ALIKE
         sign.facts = {"how": how, "bounds": bounds, "early": not clips[0].found}
         self._found.append(sign)

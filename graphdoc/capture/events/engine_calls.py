@@ -26,6 +26,7 @@ from graphdoc.capture.process.ours import chain_of, is_ours
 from graphdoc.capture.process.quiet import UsersView
 
 if TYPE_CHECKING:
+    from graphdoc.capture.events.journal import Noted
     from graphdoc.capture.witness import Witness
 
 
@@ -122,6 +123,10 @@ class EngineCalls:
         self._filter = ("ignore", self._message, UserWarning, None, 0)
         self.code: CodeType | None = None
         self.token = ""
+        self.running: list[Noted] = []
+        """The calls under way, the outermost first: a hook may make another."""
+        self.latest = -1
+        """The event that is the latest call which no other call has made."""
         self.failing: stacks.Stack | None = None
         """The stack that PyTorch has printed first, while a call fails."""
 
@@ -182,6 +187,8 @@ class EngineCalls:
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
             # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
             warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+            self.latest = noted[0] if not self.running else self.latest
+            self.running.append(noted)
             # Lives as long as the call does, which holds the same tensors.
             return [noted, outputs, args]
 
@@ -238,6 +245,7 @@ class EngineCalls:
     def after(self, call: Any) -> None:
         """The call is over, whether it has failed or not."""
         if call is not None:
+            self.running.remove(call[0])
             try:
                 warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
             except ValueError:

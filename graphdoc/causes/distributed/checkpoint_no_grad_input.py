@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
@@ -88,6 +90,13 @@ def _called(cuts: list[Cut]) -> list[Frame]:
     return [f for c in cuts if (f := innermost_user(outside(c.stack)))]
 
 
+def _is_direct(cut: Cut) -> bool:
+    """Whether the user's line calls PyTorch's checkpoint itself, by whatever name: between the two lies only what keeps
+    torch.compile out of it."""
+    between = takewhile(lambda f: not f.user, reversed(outside(cut.stack)))
+    return all("/torch/_" in f.file.replace("\\", "/") for f in between)
+
+
 def _cut_off(program: Program, cuts: list[Cut]) -> Finding:
     """The program's own checkpoint was given only what requires no gradient."""
     seen = _called(cuts)
@@ -98,6 +107,7 @@ def _cut_off(program: Program, cuts: list[Cut]) -> Finding:
         0.97 if proven else 0.85 if program.cuts else 0.9,  # beside another cut, of what nobody trains: it may be meant
         Proof.GRAPH_END.where(proven),
         _DATA,
+        bool(seen) and all(map(_is_direct, cuts)),
     )
 
 
@@ -142,14 +152,17 @@ _GRAD = (
 )
 
 
-def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Confidence, text: str) -> Finding:
+def _finding(
+    run: Evidence, calls: list[Frame], strength: float, confidence: Confidence, text: str, direct: bool = False
+) -> Finding:
     frames = calls or [f for f in [raised_at(run.raised)] if f]
     title = _title(run.sources, calls, text)
     spans = (
         *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
         *raised_span(run.raised, "noticed here"),
     )
-    return Finding(strength, confidence, title, text, spans, remedies=_remedies(run.sources, frames if calls else []))
+    remedies = _remedies(run.sources, frames if calls else [], direct)
+    return Finding(strength, confidence, title, text, spans, remedies=remedies)
 
 
 def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
@@ -160,9 +173,10 @@ def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
     return f"{named} {'gets a result without a graph' if text is _INSIDE else 'works with a plain backward() only'}"
 
 
-def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, calls: list[Frame], direct: bool) -> tuple[Remedy, ...]:
+    """``direct``: what is called there is known to be PyTorch's checkpoint."""
     call = bindings.call_at(sources, calls[0]) if calls else None
-    named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
+    named = call is not None and (direct or bindings.text_of(call.func).rpartition(".")[2].startswith("checkpoint"))
     title = "Use the non-reentrant checkpoint"
     note = "The same values, and the gradients that a call without checkpoint gives."
     at = calls[0] if named else None

@@ -24,10 +24,10 @@ PAGE = Page(
     families=("silent",),
     what_happened="""\
 `clip_grad_norm_` or `clip_grad_value_` is called after `step()`, where the gradients have been used already; in front
-of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
-for numbers thousands of times too large. Or it is given the parameters of another network than the one that steps; or
-an iterator of parameters that something else has gone through before, the optimizer perhaps. The training runs as if
-nothing had been clipped, or with almost no gradient.""",
+of `backward()`, where there are none yet; after a `backward()` in which hooks have stepped already; or on gradients
+that a `GradScaler` has multiplied, so that the bound holds for numbers thousands of times too large. Or it is given the
+parameters of another network than the one that steps; or an iterator of parameters that something else has gone through
+before, the optimizer perhaps. The training runs as if nothing had been clipped, or with almost no gradient.""",
     why="Clipping writes to the `.grad` that is there when it is called. Nothing connects it with a step.",
     example="""\
 loss.backward()
@@ -50,6 +50,7 @@ Unsafe, because steps become smaller (or, after `unscale_`, as large as the boun
 
 _TITLES = {
     "after-step": "gradients are clipped after the step that uses them: this has no effect",
+    "in-backward": "the steps run inside backward: clipping after it has no effect",
     "others-step": "the step uses other parameters than those whose gradients are clipped",
     "nobodys": "the step uses other parameters than those whose gradients are clipped",
     "before-backward": "gradients are clipped before backward computes them: this has no effect",
@@ -58,6 +59,7 @@ _TITLES = {
 }
 _LABELS = {
     "after-step": ("the step has used these gradients already", "uses the gradients as they are"),
+    "in-backward": ("the steps have been made by now", "steps while backward runs"),
     "others-step": ("bounds gradients that no step uses", "uses the gradients of other parameters"),
     "nobodys": ("finds no gradient: no optimizer has these parameters", "uses the gradients of other parameters"),
     "before-backward": ("there are no gradients yet", "computes them"),
@@ -66,6 +68,8 @@ _LABELS = {
 }
 _TOLD = {
     "after-step": "Clipping changes the gradients that are there at the call, and the step has used them already.",
+    "in-backward": "A hook steps as soon as a gradient is complete, before `backward()` returns. The norm of all "
+    "gradients is known only after that: clip each gradient in the hook, or step after `backward()`.",
     "others-step": "Clipping changes the gradients of the parameters that it is given, and the step uses others.",
     "nobodys": "Clipping changes the gradients of the parameters that it is given. These have none.",
     "before-backward": "Clipping changes the gradients that are there at the call: none, before `backward()`.",
@@ -74,6 +78,7 @@ _TOLD = {
 }
 _BECAUSE = {
     "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
+    "in-backward": "the backward call before each of these calls ran a step of every optimizer of these parameters",
     "others-step": "each call was given parameters that had been stepped already, and the next step was not theirs",
     "nobodys": "at each call its parameters had no gradient, no optimizer has them, and nothing else was clipped",
     "before-backward": "at each call no parameter had a gradient; backward and step followed",
@@ -107,7 +112,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         (
             *span_of("cause", [clip] if clip is not None else sign.stack, here),
             *span_of("related", sign.stack, "bounds the gradients"),
-            *span_of("related", sign.other, there),
+            *span_of("cause" if how == "in-backward" else "related", sign.other, there),
         ),
         remedies=tuple(_remedies(program, sign, how)),
         because=_BECAUSE[told],
@@ -116,7 +121,7 @@ def _told(program: Program, sign: Sign) -> Finding:
 
 def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
     """Whether the norm alone is wanted: its bound is out of reach, and the program takes what the call returns."""
-    if sign.facts["how"] != "after-step" or sign.facts.get("bounds", True):
+    if sign.facts["how"] not in ("after-step", "in-backward") or sign.facts.get("bounds", True):
         return False
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
@@ -158,8 +163,8 @@ def _remedies(program: Program, sign: Sign, how: str) -> list[Remedy]:
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}
         title = "divide the gradients by the scale before they are clipped"
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
-    if how == "others-step":
-        return []  # whose gradients are to be bounded is for the author to say
+    if how in ("others-step", "in-backward"):
+        return []  # whose gradients are to be bounded, or where to step, is for the author to say
     if how == "nobodys":
         call, given = bindings.call_at(program.sources, clip), parameters_of(program, other, sign.optimizer)
         if call is None or not call.args or not given or not _is_alone(program.sources, clip, call):

@@ -29,7 +29,8 @@ The optimizer still holds the old ones, which get no gradient any more: its `ste
 
 Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone. And
 where `load_state_dict(state, assign=True)` loads one of two tied weights or both, each name has a parameter of its own
-from then on, and an optimizer that is made later steps them apart.
+from then on, and an optimizer that is made later steps them apart. That call also leaves a mark in the metadata of
+`state`, which `torch.save` keeps: a later `load_state_dict(state)` replaces the parameters as well.
 
 An optimizer of copies, in 32 bits say, that are written into the model after each step, does not see a load into the
 model: the first step puts the copies' values back.
@@ -111,6 +112,20 @@ def _told(program: Program, sign: Sign) -> Finding:
             "No module has the parameters that the optimizer holds: they were replaced, or are those of an earlier "
             "network. It goes on stepping them, and they get no gradient."
         )
+    load, flagged = ([Frame(**f) for f in sign.facts.get(key, ())] for key in ("load", "flagged"))
+    if (loads := innermost_user(load)) is not None:
+        why = "A load with `assign=True` leaves in the metadata of its state that parameters are to be replaced. So a "
+        why += "later load of that state replaces them too, and the optimizer goes on stepping the old ones."
+        spans = [
+            span("cause", loads, f"replaces the parameters that {name} holds, as the state's metadata asks for"),
+            *span_of("cause", flagged, "leaves `assign=True` in the metadata of this state"),
+            *(s for s in spans if s.role != "cause"),
+        ]
+        given = bindings.argument(bindings.call_at(program.sources, loads), 0, "state_dict")
+        if given is not None:
+            title, note = "load the state without its metadata", f"the numbers go into the parameters that {name} holds"
+            source = bindings.frame_of(program.sources, loads.file, given)
+            remedies[:0] = remedy_at(source, "rewrite", title, "unsafe", note, pairs=[["{it}", "dict({it})"]])
     if sign.facts.get("gathered"):
         why = (
             "A forward had run, so FSDP2 had gathered whole parameters in the place of its shards when the optimizer "
