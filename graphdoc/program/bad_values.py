@@ -218,6 +218,12 @@ class Trouble:
         return next((b for b in self.chain if _meant(b)), None)
 
     @property
+    def of_own_update(self) -> bool:
+        """Whether an optimizer of the program's own has made it of what a finite loss gave: no closure of a step's."""
+        born = self.born
+        return self.what in ("parameter", "gradient") and born is not None and born.in_step and _in_own_code(born)
+
+    @property
     def iteration(self) -> int:
         """Backward calls until then, the one that met it counted, from 1; 0 where that is not known."""
         value = self.look.get("calls", 0)

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
 from graphdoc.program.parameter_paths import within
 from graphdoc.program.spans import innermost_at
-from graphdoc.source.module import given_to, is_method_call, receiver_of, values_of
+from graphdoc.source.module import Source, given_to, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import called, is_set, last_word, only
 from graphdoc.source.scopes import is_torchs
 
@@ -65,7 +65,7 @@ _ROW = Singular(POINT, "equal numbers without eps")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
-    "weightnorminterface": Singular(POINT, "a weight of zero length"),
+    "weightnorminterface": Singular("nan-norm-at-zero", "a weight of zero length"),
     "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),
@@ -259,6 +259,30 @@ def shortened(sources: SourceTexts, names: list[str], every: list[str]) -> Frame
             for whole in (receiver_of(call), *getattr(statement, "targets", ()))
         )
     ]
+    return only(found)
+
+
+_HALF = ("float16", "half")
+
+
+def only_half(sources: SourceTexts) -> tuple[Frame, list[str]] | None:
+    """The one expression of the program that says half precision, ``torch.float16``, ``"float16"`` or ``x.half()``,
+    with a pattern of it and what it is for bfloat16; None where there is none or there are several."""
+    found: list[tuple[Frame, list[str]]] = []
+    for file, node in bindings.everywhere(sources, ast.Attribute, ast.Name, ast.Constant):
+        source = Source(file, sources[file])
+        call, said = source.parents.get(node), node.value if isinstance(node, ast.Constant) else last_word(node)
+        if said not in _HALF or (isinstance(node, ast.Name) and said != _HALF[0]):
+            continue
+        if isinstance(call, ast.Call) and call.func is node:
+            pair = ["{it}.half()", "{it}.bfloat16()"]
+        elif isinstance(node, ast.Constant):
+            pair = [repr(said), '"bfloat16"']
+        elif isinstance(node, ast.Name) or is_torchs(source, node.value):
+            pair = [ast.unparse(node), "{torch.bfloat16}"]
+        else:
+            continue  # NumPy's
+        found.append((bindings.frame_of(sources, file, call if pair[0].endswith(")") and call else node), pair))
     return only(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
 from graphdoc.program.bindings import statement_at
@@ -73,17 +73,33 @@ def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
 
 
 def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> set[str] | None:
-    """The same where all that is computed in or below these expressions gives constants; empty where that is the loss.
+    """The same where all that is computed in or below these places gives constants; empty where that is the loss.
     None where of a part it is not known whether it was computed there.
     """
     cut: set[int] = set()
-    for number, part in enumerate(folded.parts if folded is not None else ()):
-        for at in places if not part.parameters else ():
+    for at in places:
+        outside = _around(folded, at)
+        for number, part in enumerate(folded.parts if folded is not None else ()):
             level = [f for f in part.stack if f.in_function_of(at)]
-            if not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
+            whole = 0 < len(part.stack) < PART_FRAMES or any(map(outside.__contains__, map(_function, part.stack[:1])))
+            if not part.parameters and (not at.column or not (level or whole)):
                 return None
             cut |= {number for f in level if f.lies_in(at)}
     return set() if folded is not None and folded.root in cut else _reached_without(folded, cut)
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.file, frame.function
+
+
+def _around(folded: Folded | None, at: Frame) -> set[tuple[str, str]]:
+    """The functions that call the one of this place, be it through others, and that it does not call itself."""
+    calls = {c for p in (folded.parts if folded is not None else ()) for c in pairwise(map(_function, p.stack))}
+    callers, called = {_function(at)}, {_function(at)}
+    for _ in calls:
+        callers |= {a for a, b in calls if b in callers}
+        called |= {b for a, b in calls if a in called}
+    return callers - called
 
 
 def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:

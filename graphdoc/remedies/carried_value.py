@@ -18,7 +18,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, in_function, inside, is_at, loop_of, node_loop_of, place, user_line, where
-from graphdoc.remedies.constant_value import constant_at_use, constant_note, leaves_nothing, tuple_of
+from graphdoc.remedies.constant_value import constant_at_use, constant_note, ends_a_way, tuple_of
 from graphdoc.remedies.fix_places import frame_at, left_open
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
@@ -518,7 +518,7 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
         if edit is not None and edit not in edits:
             edits.append(edit)
             whole += [frame] if _binds_no_more(program.sources, edit, frame) else []
-    if not edits or leaves_nothing(program, whole):
+    if not edits or ends_a_way(program, whole):
         return []
     at = listing(gathered(where(frame_at(edit)) for edit in edits))
     what = "detach the value where it is kept" if len(edits) == 1 else "detach the values where they are kept"

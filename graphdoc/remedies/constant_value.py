@@ -7,10 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.program import carried_names, overwrites
-from graphdoc.program.bindings import assignments, expression_at, frame_of, names_in, source_at, statement_at
+from graphdoc.program.bindings import (
+    assignments,
+    expression_at,
+    frame_of,
+    function_at,
+    names_in,
+    source_at,
+    statement_at,
+)
 from graphdoc.program.carried_names import Carried, by_places
 from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, user_frames
 from graphdoc.program.expression_values import (
@@ -89,24 +97,28 @@ def constant_at_use(
         out += [replace(r, open=open_at_loop(loops)) for r in together(at_use, title, "unsafe", note)]
     own = [(c, made) for c, made, _ in values if not use_only and _begins_with_call(failing, c.making)]
     computed = [(c, *source) for c, made in own if (source := _source(program, c, made)) is not None]
-    if alone or not leaves_nothing(program, [frame for _, frame, _ in computed]):
-        out += _where_computed(program, computed, _made_constant(program.evidence.fresh_reaches, carries, note))
-    return out
+    constant = _made_constant(program.evidence.fresh_reaches, carries, note)
+    return out + _where_computed(program, computed, constant, alone)
 
 
-def _where_computed(program: Program, computed: list[tuple[Carried, Frame, Any]], whole: str) -> list[Remedy]:
+def _where_computed(
+    program: Program, computed: list[tuple[Carried, Frame, Any]], whole: str, alone: bool
+) -> list[Remedy]:
     """A detach of the values where they are computed, or no recording there at all."""
     out: list[Remedy] = []
     sources, events = program.sources, program.evidence.events
-    if at_making := each_once([_where_made(program, *one) for one in computed]):
+    made = [_where_made(program, *one) for one in computed]
+    wholly = [one[1] for one, edit in zip(computed, made, strict=True) if edit["kind"] == "detach_expression"]
+    at_making = each_once(made) if alone or not ends_a_way(program, wholly) else []
+    if at_making:
         chains = [(_below_the_call(program.failing, c.making), frame) for c, frame, _ in computed]
         left = open_at_loop([loop for chain, frame in chains for loop in within_a_loop(sources, chain, frame)])
         value, are = ("value", "it is") if len(at_making) == 1 else ("values", "they are")
         title = f"detach the {value} where {are} computed, at {_places(at_making)}"
         out += [replace(r, open=left) for r in together(at_making, title, "unsafe", whole)]
-    if blocks := each_once(
-        [edit_at("no_grad_block", f) for _, f, _ in computed if not trains_below(sources, events, f)]
-    ):
+    recorded = [f for _, f, _ in computed if not trains_below(sources, events, f)]
+    if recorded and (alone or not ends_a_way(program, recorded)):
+        blocks = each_once([edit_at("no_grad_block", f) for f in recorded])
         whole = f"{whole} The operations that compute it are not recorded at all."
         title = f"compute the value{'s' * (len(blocks) > 1)} under torch.no_grad(), at {_places(blocks)}"
         out += together(blocks, title, "unsafe", whole)
@@ -133,11 +145,14 @@ def _ends_learning(program: Program, carries: list[Carried], otherwise: Iterable
     return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
 
 
-def leaves_nothing(program: Program, computed: Sequence[Frame]) -> bool:
-    """Whether the failing loss reaches what it is to train through these expressions alone: cut there, what this pass
-    computes has no gradient either."""
+def ends_a_way(program: Program, computed: Sequence[Frame]) -> bool:
+    """Whether the failing loss reaches something that it is to train, by what was computed since the latest backward
+    call, through these places alone: cut there, this pass trains that no more. Where it is not known what the loss is
+    to train, whether it would reach nothing at all."""
     left = overwrites.reached_without_values(program.evidence.folded, computed)
-    return left is not None and not (left & program.trained if program.trained else left)
+    if left is None or program.trained is None:
+        return left is not None and not left
+    return not left & program.trained or not left >= program.trained & {*program.evidence.fresh_reaches}
 
 
 def _made_constant(fresh: list[str], carries: list[Carried], note: str) -> str:
@@ -384,20 +399,11 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
             builds = frame.function == "<module>" or frame.function.endswith("__init__")
             if builds or in_training(program.evidence.events, frame):
                 continue
-            called = calls_into(program.sources, updating, frame.function)
-            if called or _runs_in(program.evidence.folded, updating, frame):
+            body = function_at(program.sources, frame)
+            below = [frame_of(program.sources, frame, body)] if body is not None else []
+            if calls_into(program.sources, updating, frame.function) or ends_a_way(program, below):
                 continue
             title = f"fill the store without gradients: @torch.no_grad() on {frame.function}"
             note = f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
             return [*remedy_at(frame, "no_grad_decorator", title, "unsafe", f"{note}before.")]
     return []
-
-
-def _runs_in(folded: Folded | None, updating: list[Frame], maker: Frame) -> bool:
-    """Whether the failing graph has a part made in a function below one of these: the update computes with it."""
-    above = {(f.file, f.function) for f in updating}
-    for part in folded.parts if folded is not None else ():
-        path = [(f.file, f.function) for f in part.stack]
-        if (maker.file, maker.function) in path and above & set(path[: path.index((maker.file, maker.function))]):
-            return True
-    return False

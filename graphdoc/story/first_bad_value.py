@@ -137,7 +137,7 @@ def tell(trouble: Trouble, birth: Birth, words: Words) -> Finding:
     return Finding(
         STRENGTH,
         words.confidence or Proof.BIRTH.where(bool(words.because)),
-        words.title,
+        f"{words.title}, in the optimizer's update" if trouble.of_own_update else words.title,
         f"The first nan or inf seen is {met(trouble)}. "
         + (f"It comes from {where(place)}: {told}" if words.placed else told),
         tuple(spans),

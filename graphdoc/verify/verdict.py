@@ -113,7 +113,8 @@ def _of_step(base: Trace, patched: Trace, step: Step, mended: bool) -> str:
 def changed_first_call(
     base: Trace, patched: Trace, failing: int, tolerance: float, once: frozenset[str] = frozenset()
 ) -> list[str]:
-    """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
+    """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now. Where
+    a gradient was nan it had not worked.
 
     Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
     call away (merged it with another, be it from the same place), the first one is meant to be another. What was
@@ -126,10 +127,11 @@ def changed_first_call(
     now = _same_loss(base, patched, first, failing, tolerance) if first is not None else None
     if first is None or now is None or first.index >= failing >= 0 or first.place != now.place:
         return []
-    least = max(first.gained.values(), default=0.0) / 100
+    gained = _finite(first)
+    least = max(gained.values(), default=0.0) / 100
     changed = [
         k
-        for k, gain in first.gained.items()
+        for k, gain in gained.items()
         if apart(gain, now.gained.get(k, gain), least) > tolerance and not (base.name(k) in once and now.gained.get(k))
     ]
     if not changed or _merged(base, patched, first.place, changed):
@@ -291,10 +293,14 @@ def _same_value(at: Call, now: Call) -> bool:
     return apart(at.value, now.value) <= SAME
 
 
+def _finite(call: Call) -> dict[str, float]:
+    """What a call gives where that is finite: a nan of the original says nothing of what a right gradient is."""
+    return {k: gain for k, gain in call.gained.items() if isfinite(gain)}
+
+
 def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) -> list[str]:
-    """The doubt that one call gives other gradients to these parameters than the other does; a nan of the original says
-    nothing of what a right one is."""
-    mine = {k: g for k, g in at.gained.items() if k in keys and math.isfinite(g)}
+    """The doubt that one call gives other gradients to these parameters than the other does."""
+    mine = {k: g for k, g in _finite(at).items() if k in keys}
     others = {k: now.gained.get(k, 0.0) for k in mine}
     gap = difference(mine, others)
     if gap <= tolerance:

@@ -97,3 +97,37 @@ def test_what_no_operation_made_is_not_told_by_what_stood_in_its_memory_before(t
     seen = observe(tmp_path, f"{HEAD}    {line}{TAIL}")
     assert seen.slugs == ["nan-pow"]
     assert "x = w * 1.0" not in seen.lines("created")
+
+
+BLOCK = """\
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+
+def silent(module):
+    for p in module.parameters():
+        nn.init.zeros_(p)
+    return module
+
+
+def layer(width):
+    return weight_norm(silent(nn.Linear(width, width)))
+
+
+model = nn.ModuleList([layer(4), layer(4)])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    h = x
+    for step in model:
+        h = h + step(h)
+    optimizer.zero_grad()
+    h.square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_weight_that_a_helper_fills_with_zeros_is_not_given_to_weight_norm(tmp_path: Path) -> None:
+    told = observe(tmp_path, BLOCK)
+    assert told.slugs == ["nan-norm-at-zero"]
+    assert "return weight_norm(nn.Linear(width, width))" in told.patches()[0][1]["train.py"]

@@ -7,7 +7,7 @@ from tracing import traced
 
 from graphdoc.fixes.kinds import Traits
 from graphdoc.verify.compared import Baseline, Outcome
-from graphdoc.verify.verdict import judge
+from graphdoc.verify.verdict import changed_first_call, judge
 
 SHARES = """\
 import torch
@@ -204,3 +204,43 @@ def test_a_gradient_that_was_nan_is_no_reference_where_the_loss_stays_the_same(t
     assert bounded.verified is True, bounded.summary
     cut = verdict_on(tmp_path / "cut", GAPS, bound, ("model(other)", "model(other).detach()"))
     assert cut.verified is None and "gives other gradients to `model.weight`" in cut.summary
+
+
+SHARES_OF_A_MASK = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+scale, shift = nn.Linear(1, 1), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*scale.parameters(), *shift.parameters()], lr=0.1)
+for x in torch.randn(6, 8, 4):
+    height = scale(x.abs().sum(1, keepdim=True)) + torch.tensor([200.0] + [0.0] * 7)[:, None]
+    weight = torch.where(height < 50, height.exp(), 0.0)
+    loss = (weight - 1).square().mean() + shift(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    torch.multinomial(scale(torch.ones(3, 1)).squeeze(1).exp(), 1)
+"""
+"""The first step's nan ends in an ordinary exception."""
+
+
+@pytest.mark.breadth(1)
+@pytest.mark.parametrize(
+    ("edits", "told"),
+    [
+        ((), ""),
+        ((("shift(x)", "2 * shift(x)"),), "the first backward, at train.py:12, worked before"),
+    ],
+    ids=["bounded", "and another gradient"],
+)
+def test_a_first_call_that_gave_nan_had_not_worked(tmp_path, edits, told):
+    edits = (("height.exp()", "height.clamp_max(80.0).exp()"), *edits)
+    text = SHARES_OF_A_MASK
+    for old, new in edits:
+        text = text.replace(old, new)
+    original = traced(tmp_path / "original", SHARES_OF_A_MASK, "verify:-1").trace
+    patched = traced(tmp_path / "patched", text, "verify:-1").trace
+    patched.rekey(original)
+    assert told in "".join(changed_first_call(original, patched, -1, 0.01))
+    assert bool(told) is bool(changed_first_call(original, patched, -1, 0.01))

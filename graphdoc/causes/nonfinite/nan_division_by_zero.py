@@ -53,7 +53,7 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Words:
         trouble, birth, guard, way, "Nothing changes where the divisor is above the bound."
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
-    title = f"{operand} is zero, and something is divided by it{inside}"
+    title = f"{operand} is zero, and divides something{inside}"
     text = f"{function(trouble, birth)} divides by zero."
     return Words(title, "division by zero", amount(numbers, "zeros", operand), text, remedies if positive else ())
 
