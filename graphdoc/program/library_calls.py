@@ -15,7 +15,7 @@ from graphdoc.program.spans import code_at
 from graphdoc.program.tracker import behind
 from graphdoc.source.module import Function, each, walked
 from graphdoc.source.paths import called, is_attribute, is_name, path_of, plain_names
-from graphdoc.source.scopes import imported, names_bound
+from graphdoc.source.scopes import imported, names_bound, stands_for
 
 if TYPE_CHECKING:
     from graphdoc.program.observed import Program
@@ -34,12 +34,12 @@ def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
     found: list[Frame] = []
     for file in sources:
         root = tree(sources, file)
-        known, own = imported(root), names_bound(root)
+        bound = imported(root).keys() | names_bound(root) | vars(builtins).keys()
         for node in _called(root):
-            first, _, rest = text_of(node.func if isinstance(node, ast.Call) else node).partition(".")
-            unbound = first not in known and first not in own and not hasattr(builtins, first)
-            whole = f"{known.get(first, first)}.{rest}".rstrip(".")
-            if (unbound or known.get(first, "").split(".")[0] == "torch") and whole.rpartition(".")[2] in names:
+            path = node.func if isinstance(node, ast.Call) else node
+            unbound = text_of(path).partition(".")[0] not in bound
+            whole = stands_for(root, path) or (text_of(path) if unbound else "")
+            if (unbound or whole.startswith("torch.")) and whole.rpartition(".")[2] in names:
                 found.append(frame_of(sources, file, node))
     return found
 
