@@ -395,12 +395,19 @@ def _made_by(program: Program) -> str:
     return f"{of_cut(program.sources, cut)} makes a term of the loss"
 
 
+def _is_function(frame: Frame) -> bool:
+    """Whether it is the ``apply`` of a ``Function``."""
+    return frame.file.replace("\\", "/").endswith("torch/autograd/function.py") and frame.function == "Function.apply"
+
+
 def _ended_by(sources: SourceTexts, cut: Cut | None) -> str:
     """What has left the value without a graph, as a sentence of its own."""
     if cut is None:
         return ""
     if by_checkpoint(cut):
         return "The reentrant checkpoint runs its block without recording, as none of its inputs requires gradients. "
+    if cut.reason == "no-grad" and not cut.switch and any(map(_is_function, cut.stack)):
+        return "The `Function` runs without recording, as none of the tensors given to `apply` requires gradients. "
     if cut.reason == "no-grad":
         return f"{as_called(cut.op)} runs where nothing is recorded. "
     return f"{of_cut(sources, cut)} ends the graph of this value. "

@@ -36,7 +36,7 @@ from graphdoc.capture.second_run.reentries import BY_NAME, Reentries
 from graphdoc.capture.tensors.access_paths import numbers_in
 from graphdoc.capture.tensors.facts import grad_fn_of, is_leaf
 from graphdoc.capture.tensors.number_facts import numbers_of
-from graphdoc.capture.trials.reference import runs_again
+from graphdoc.capture.trials.reference import is_recorded
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -402,7 +402,7 @@ class TermWatch(CutWatch):
             return
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
-            if not runs_again(self._torch):
+            if not is_recorded(self._torch):
                 self.leaves[id(record)] = (record, record.behind)
         elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
             self.switched_off.setdefault(id(record), (record, record.behind))

@@ -85,11 +85,12 @@ def note_checkpoints(checkpoint: Any, noted: Callable[[bool], None]) -> None:
         checkpoint._checkpoint_without_reentrant_generator = around
 
 
-def runs_again(torch: Any) -> bool:
-    """Whether the reentrant checkpoint under way has been given something that requires gradients."""
-    code = torch.utils.checkpoint.CheckpointFunction.forward.__code__
-    frame = next((f for f in outwards(sys._getframe(1)) if f.f_code is code), None)
-    given = frame.f_locals.get("args", ()) if frame is not None else ()
+def is_recorded(torch: Any) -> bool:
+    """Whether the outermost ``Function`` under way, a reentrant checkpoint say, has been given something that requires
+    gradients: it is a node of the graph then."""
+    code = torch.autograd.function.Function.apply.__func__.__code__
+    frames = [f for f in outwards(sys._getframe(1)) if f.f_code is code]
+    given = frames[-1].f_locals.get("args", ()) if frames else ()
     return any(isinstance(a, torch.Tensor) and a.requires_grad for a in given)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, is_users, records_behind, watch_wrapped
@@ -29,6 +28,7 @@ from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutR
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.trials.reference import is_recorded
 from graphdoc.capture.whatif.moves import FAR, UTMOST, anywhere, steps_for
 from graphdoc.capture.whatif.window import ForkWatch, Move, Target
 
@@ -65,9 +65,8 @@ class CutLook(CutWatch):
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
         record = super()._make(name, args, kwargs)
-        files = {code.co_filename for code in record.raw.raw[::2] if not isinstance(code, str)}
-        # The forward of a custom Function records nothing, and has a backward of its own.
-        if self.on and record.origins and record.leaves and function.__file__ not in files:
+        # The forward of a custom Function records nothing, and has a backward of its own where it is given a graph.
+        if self.on and record.origins and record.leaves and not is_recorded(torch):
             self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
         return record
 

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy, remedy_at
+from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import only_applied
@@ -175,9 +175,8 @@ def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
 
 def _remedies(sources: SourceTexts, calls: list[Frame], direct: bool) -> tuple[Remedy, ...]:
     """``direct``: what is called there is known to be PyTorch's checkpoint."""
-    call = bindings.call_at(sources, calls[0]) if calls else None
-    named = call is not None and (direct or bindings.text_of(call.func).rpartition(".")[2].startswith("checkpoint"))
-    title = "Use the non-reentrant checkpoint"
+    found = [(f, call) for f in calls if (call := bindings.call_at(sources, f)) is not None]
+    named = [f for f, c in found if direct or bindings.text_of(c.func).rpartition(".")[2].startswith("checkpoint")]
     note = "The same values, and the gradients that a call without checkpoint gives."
-    at = calls[0] if named else None
-    return remedy_at(at, "set_keyword", title, "safe", note, name="use_reentrant", value="False")
+    edits = [edit_at("set_keyword", f, name="use_reentrant", value="False") for f in named]
+    return tuple(together(edits, "Use the non-reentrant checkpoint", "safe", note))
