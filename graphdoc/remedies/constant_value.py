@@ -97,28 +97,24 @@ def constant_at_use(
         out += [replace(r, open=open_at_loop(loops)) for r in together(at_use, title, "unsafe", note)]
     own = [(c, made) for c, made, _ in values if not use_only and _begins_with_call(failing, c.making)]
     computed = [(c, *source) for c, made in own if (source := _source(program, c, made)) is not None]
-    constant = _made_constant(program.evidence.fresh_reaches, carries, note)
-    return out + _where_computed(program, computed, constant, alone)
+    if alone or not ends_a_way(program, [frame for _, frame, _ in computed]):
+        out += _where_computed(program, computed, _made_constant(program.evidence.fresh_reaches, carries, note))
+    return out
 
 
-def _where_computed(
-    program: Program, computed: list[tuple[Carried, Frame, Any]], whole: str, alone: bool
-) -> list[Remedy]:
+def _where_computed(program: Program, computed: list[tuple[Carried, Frame, Any]], whole: str) -> list[Remedy]:
     """A detach of the values where they are computed, or no recording there at all."""
     out: list[Remedy] = []
     sources, events = program.sources, program.evidence.events
-    made = [_where_made(program, *one) for one in computed]
-    wholly = [one[1] for one, edit in zip(computed, made, strict=True) if edit["kind"] == "detach_expression"]
-    at_making = each_once(made) if alone or not ends_a_way(program, wholly) else []
-    if at_making:
+    if at_making := each_once([_where_made(program, *one) for one in computed]):
         chains = [(_below_the_call(program.failing, c.making), frame) for c, frame, _ in computed]
         left = open_at_loop([loop for chain, frame in chains for loop in within_a_loop(sources, chain, frame)])
         value, are = ("value", "it is") if len(at_making) == 1 else ("values", "they are")
         title = f"detach the {value} where {are} computed, at {_places(at_making)}"
         out += [replace(r, open=left) for r in together(at_making, title, "unsafe", whole)]
-    recorded = [f for _, f, _ in computed if not trains_below(sources, events, f)]
-    if recorded and (alone or not ends_a_way(program, recorded)):
-        blocks = each_once([edit_at("no_grad_block", f) for f in recorded])
+    if blocks := each_once(
+        [edit_at("no_grad_block", f) for _, f, _ in computed if not trains_below(sources, events, f)]
+    ):
         whole = f"{whole} The operations that compute it are not recorded at all."
         title = f"compute the value{'s' * (len(blocks) > 1)} under torch.no_grad(), at {_places(blocks)}"
         out += together(blocks, title, "unsafe", whole)

@@ -24,7 +24,7 @@ from graphdoc.capture.places.frames import user_stack
 from graphdoc.capture.process.hooks import hook_in
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import user_frames
+from graphdoc.capture.tensors.facts import inside_of_func, user_frames
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Evidence, Sign
@@ -92,7 +92,7 @@ class FiniteWatch:
         Never raises, and leaves alone whatever is not a plain tensor of one element.
         """
         try:
-            tensor = outputs[0]
+            tensor = inside_of_func(outputs[0], self._torch)
             if type(tensor) is not self._tensor or tensor.numel() != 1:
                 return
             if tensor.is_cpu:
@@ -104,7 +104,7 @@ class FiniteWatch:
                 value = float(tensor.detach())
                 self._due = time.monotonic() + RARELY
         except Exception:
-            return  # without memory of its own: fake, sparse, wrapped by torch.func
+            return  # without memory of its own: fake, sparse, in a vmap
         if -LIMIT < value < LIMIT:
             if self.first >= 0 and self._witness.scaler.used:
                 self.first, self.settled = -1, True
@@ -292,7 +292,7 @@ class Stopping:
             FloatingPointError: what it starts from is nan.
         """
         self._leaves = dict(leaves_behind(roots) or {})
-        if not self._witness.scaler.used and any(self._is_nan(t) for t in outputs):
+        if not self._witness.scaler.used and any(self._is_nan(inside_of_func(t, self._torch)) for t in outputs):
             self._stop("the loss of this backward call is nan")
 
     def after(self) -> None:

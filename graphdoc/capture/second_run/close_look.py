@@ -18,7 +18,7 @@ from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.second_run.births import CHOOSING, MOST_BIRTHS, Births, Record, watch_loading
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, inside_of_func, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import is_finite, numbers_of
 from graphdoc.capture.written_evidence import start_document, write_document
@@ -184,6 +184,9 @@ class CloseLook:
             self._births.active = index >= self._start - 1
             self._roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
             self._leaves = leaves_behind(self._roots) or {}
+            inside = [inside_of_func(t, torch) for t in outputs]
+            if any(a is not b for a, b in zip(inside, outputs, strict=True)):
+                outputs, self._leaves = inside, {}  # those of a transform are others in each call
             self._call = stack_here(4)  # root < _before < the function < backward
             bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
             if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:

@@ -25,6 +25,15 @@ def frames_of_traceback(tb: Any) -> list[FrameType]:
     return [t.tb_frame for t in entries_of(tb) if is_user_file(t.tb_frame.f_code.co_filename)][::-1]
 
 
+def inside_of_func(tensor: Any, torch: Any) -> Any:
+    """What a transform of torch.func (``grad``, one in another) computes with in place of this tensor; outside of them
+    the tensor itself. A ``vmap`` holds many of it, and is left as it is."""
+    functorch = torch._C._functorch
+    while functorch.is_gradtrackingtensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def grad_fn_of(tensor: Any) -> Any:
     """``tensor.grad_fn`` or None; reading it can raise for a view made under no_grad and written to since."""
     try:

@@ -84,7 +84,9 @@ def _words(program: Program, trouble: Trouble, birth: Birth) -> Words:
 
 def _growth(trouble: Trouble, norms: list[tuple[int, float]], begun: int | None) -> str:
     """How the norm of the gradient went, from when on, and whose part of it grew."""
-    told = [f"the gradient norm was {norms[0][1]:.3g} at first"] if norms else []
+    losses = [loss for _, loss, _ in trouble.history if 0 <= loss < float("inf")]
+    told = [f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g}"] if len(losses) > 1 and not norms else []
+    told = [f"the gradient norm was {norms[0][1]:.3g} at first"] if norms else told
     if len(norms) > 1:
         told = [f"the gradient norm went from {norms[0][1]:.3g} to {norms[-1][1]:.3g}"]
     told += [f"it exploded at backward call {begun + 1}"] if begun is not None else []
