@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from math import inf, lgamma
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,8 +64,8 @@ class Goals(Watch):
     def called(self, call: EngineCall) -> None:
         if self._found or not self._may_look(MOST_UNSURE if self._unsure else MOST_GOALS):
             return
-        nodes = [node for node, _ in islice(walk.nodes_behind(call.roots), walk.DEEP)]
-        goals = list(_goals(nodes)) if len(nodes) < walk.DEEP else []
+        nodes = call.order.nodes
+        goals = list(_goals(nodes)) if len(nodes) < walk.DEEP - 1 else []
         if not goals:
             return
         softmax = [n for n in nodes if type(n).__name__ == "LogSoftmaxBackward0"]
