@@ -10,7 +10,7 @@ from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import has_memory
+from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -24,6 +24,7 @@ WHOLE = 64 * 1024
 """Bytes of a parameter that are read: all of them, or blocks from all over it."""
 BLOCKS = 16
 MOST_PARAMETERS = 256
+FIRST_VALUES = 8
 
 
 class Fingerprint:
@@ -77,6 +78,13 @@ def print_of(parameter: Any) -> int:
     """One number for all that a parameter holds; 0 where it cannot be read."""
     memory = memory_of(parameter)
     return (_read(memory, _size_of(parameter)) or 1) if memory else 0
+
+
+def values_of(parameter: Any) -> Any:
+    """The same, to be compared; where its memory is not read its first numbers, which whoever updates it by hand moves.
+    0 where it has none that can be read."""
+    numbers = None if (whole := print_of(parameter)) else numbers_of(parameter)
+    return whole if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].tolist()
 
 
 def _size_of(parameter: Any) -> int:

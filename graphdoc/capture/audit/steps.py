@@ -7,7 +7,7 @@ import sys
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.audit.moved import print_of, values_of
 from graphdoc.capture.audit.unheld import are_twins, in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Open, Watch
 from graphdoc.capture.places import stacks
@@ -22,7 +22,7 @@ from graphdoc.capture.tensors.facts import (
     version_of,
 )
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import Sample, numbers_of, some_of
+from graphdoc.capture.tensors.number_facts import Sample, numbers_of
 from graphdoc.evidence import AT_END, Sign
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Unstepped(Watch):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._discards: dict[int, int] = {}
-        self._values: dict[int, dict[int, float]] = {}
+        self._values: dict[int, dict[int, Any]] = {}
         """What those that had gradients held when such an optimizer was first cleared."""
         self._calls: dict[int, tuple[Seen, Place]] = {}
         """By optimizer: where the call is made whose gradients are thrown away."""
@@ -98,17 +98,11 @@ class Unstepped(Watch):
         seen.span = (seen.span[0], self._audit.journal.steps)
         self._so_often(count + 1, seen, lambda: self._judge(parameters, seen, here))
 
-    def _sampled(self, parameters: list[Any]) -> dict[int, float]:
-        """A few numbers of each parameter that a step could move, by id: a program that updates them by itself may do
-        so by ``.data``, of which the version counter knows nothing."""
-        out: dict[int, float] = {}
-        for p in [p for p in parameters if p.grad is not None][:MOST_SAMPLED]:
-            numbers = numbers_of(p) if p.is_floating_point() else None
-            if numbers is None:
-                out[id(p)] = 0.0 if p.is_inference() else float(p._version)
-                continue
-            out[id(p)] = float(some_of(numbers, 16).double().sum())
-        return out
+    def _sampled(self, parameters: list[Any]) -> dict[int, Any]:
+        """What each parameter that a step could move holds, by id: a program that updates them by itself may do so by
+        ``.data``, of which the version counter knows nothing."""
+        given = (p for p in parameters if p.grad is not None)
+        return {id(p): values_of(p) or version_of(p) for p in itertools.islice(given, MOST_SAMPLED)}
 
     def _judge(self, parameters: list[Any], seen: Seen, here: stacks.Stack) -> Sign | None:
         audit = self._audit

@@ -9,7 +9,7 @@ from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
-from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.audit.moved import values_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
@@ -108,8 +108,6 @@ MOST_NUMBERS = 200
 MOST_ALIKE = 0.9
 """The part of a parameter's numbers that are different ones where they were drawn."""
 LEAST_DRAWN = 16
-FIRST_VALUES = 8
-"""Values that are compared of a parameter whose memory is not read: who updates it by hand moves them."""
 
 
 class _Candidate:
@@ -122,28 +120,20 @@ class _Candidate:
         self.since = since
         """How many steps there had been."""
         self.version = parameter._version
-        self.values = _values_of(parameter)
+        self.values = values_of(parameter)
         self.count = 0
         self.adds = True
         """No backward call but the first one has found it without a gradient."""
         self.is_weight = False
 
-    def stands(self, torch: Any) -> Any:
+    def stands(self) -> Any:
         """The parameter, if it is alive and nobody has written to it; else None."""
         p = self.ref()
-        return None if p is None or not p.requires_grad or p.grad is None or self.is_written(p, torch) else p
+        return None if p is None or not p.requires_grad or p.grad is None or self.is_written(p) else p
 
-    def is_written(self, parameter: Any, torch: Any) -> bool:
+    def is_written(self, parameter: Any) -> bool:
         """Whether somebody has written to it, or may have."""
-        old, new = self.values, _values_of(parameter)
-        same = old == new if type(old) is type(new) is int else None not in (old, new) and torch.equal(old, new)
-        return parameter._version != self.version or not same
-
-
-def _values_of(parameter: Any) -> Any:
-    whole = print_of(parameter)  # a codebook is written to row by row
-    numbers = None if whole else numbers_of(parameter)
-    return whole or (None if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].clone())
+        return not self.values or parameter._version != self.version or values_of(parameter) != self.values
 
 
 class Unheld(Watch):
@@ -322,7 +312,7 @@ class Unheld(Watch):
 
     def _standing(self, candidates: dict[int, _Candidate]) -> dict[int, Any]:
         """Those that backward calls have reached often enough, and that nobody has written to."""
-        often = {i: c.stands(self._audit.torch) for i, c in candidates.items() if c.count >= ENOUGH}
+        often = {i: c.stands() for i, c in candidates.items() if c.count >= ENOUGH}
         return {i: p for i, p in often.items() if p is not None}
 
     # -- judging -------------------------------------------------------------------------------------------------
@@ -605,7 +595,7 @@ class Unheld(Watch):
         held = self._audit.journal.held()
         known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.brought)
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
-        written = any(c.is_written(p, self._audit.torch) for c, p in told)
+        written = any(c.is_written(p) for c, p in told)
         used = any(id(p) in self._audit.journal.with_grad for ref in self._gone if (p := ref()) is not None)
         since = used or written or any(i in held or i in self._asked for i in self._told)
         followed = any(i in self.brought for i in self._told)
