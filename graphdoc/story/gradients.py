@@ -723,7 +723,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     more = f"; for {rest}, first call the other loss's `backward()` with `inputs=`, or that is in the sum too"
     alone = [n for n, (s, *_) in enumerate(found) if not s.facts.get("others")]
     if alone and all(name_of(optimizers, s) for s, *_ in found):
-        remedies = _moved_clears(sources, [clears[n] for n in alone], [steps[n] for n in alone])
+        remedies = moved_clears(sources, [clears[n] for n in alone], [steps[n] for n in alone])
         remedies = tuple(replace(r, note=r.note + more) for r in remedies) if rest else remedies
         if behind:
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
@@ -748,7 +748,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
-def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
+def moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
     moved = []
     for clear, step in zip(clears, steps, strict=True):
         own = "" if clear.in_function_of(step) else spelled(sources, "", step, [step]) or "?"
