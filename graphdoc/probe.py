@@ -334,7 +334,7 @@ def _was_their_turn_later(first: Evidence, sign: Sign | None) -> bool:
     still = {
         i
         for s in first.signs
-        if s.kind in ("suspect-unreached", "suspect-zero") and s.optimizer == optimizer
+        if s.kind in ("suspect-unreached", "suspect-zero", "suspect-hungry") and s.optimizer == optimizer
         for i in s.facts.get("positions", ())
     }
     return not still.issuperset(sign.facts.get("positions", ()))

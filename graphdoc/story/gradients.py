@@ -708,22 +708,27 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
             if used or uneven or not all(behind_inner_loop(sources, s, step) for s in (sign.stack, sign.other)):
                 continue
             behind = True
-        if not found or found[0][2] == call:
+        if not found or found[0][0].facts["calls"] == sign.facts["calls"]:
             found.append((sign, clear, call, step[-1]))
     if not found:
         return None
-    sign, _, call, _ = found[0]
+    sign, calls_at = found[0][0], [c for _, _, c, _ in found]
     many, one, uneven = int(sign.facts["calls"]), len(found) == 1, bool(sign.facts.get("uneven"))
     steps_by = "a step that waits for several" if uneven else f"a step every {many} calls"
     meant = "" if behind else f", and {steps_by} is to use the sum"
     names = listing(optimizer_of(optimizers, s) for s, *_ in found)
     clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
     remedies: tuple[Remedy, ...] = ()
-    if all(name_of(optimizers, s) for s, *_ in found):
-        remedies = _moved_clears(sources, clears, steps)
+    # What is not cleared before each of its calls any more keeps what the calls of others give it, too.
+    rest = listing(optimizer_of(optimizers, s) for s, *_ in found if s.facts.get("others"))
+    more = f"; for {rest}, first call the other loss's `backward()` with `inputs=`, or that is in the sum too"
+    alone = [n for n, (s, *_) in enumerate(found) if not s.facts.get("others")]
+    if alone and all(name_of(optimizers, s) for s, *_ in found):
+        remedies = moved_clears(sources, [clears[n] for n in alone], [steps[n] for n in alone])
+        remedies = tuple(replace(r, note=r.note + more) for r in remedies) if rest else remedies
         if behind:
             left = "whether a step for each call is meant, or one by the sum of all, no run tells"
-            remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
+            remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, calls_at), *remedies))
     weight = likely(0.94)  # what is thrown away is seen; that the calls were to add up the source alone suggests
     calls = "backward call" if uneven else f"of {many} backward calls"
     title = f"{names} {'is' if one else 'are'} cleared before each {calls}: only the last one counts"
@@ -731,7 +736,11 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     text += "have added."
     spans = (
         *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
-        span("related", call, f"runs {'up to ' * uneven}{many} times for each step"),
+        *(
+            span("related", c, f"runs {'up to ' * uneven}{many} times for each step")
+            for n, c in enumerate(calls_at)
+            if c not in calls_at[:n]
+        ),
         *(span("related", s, "uses the gradients of the last call alone") for s in steps),
     )
     often = f"{'up to ' * uneven}{many} times"
@@ -740,7 +749,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     return Finding(*weight, title, text, spans, remedies=remedies, because=because)
 
 
-def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
+def moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
     moved = []
     for clear, step in zip(clears, steps, strict=True):
         own = "" if clear.in_function_of(step) else spelled(sources, "", step, [step]) or "?"
@@ -749,10 +758,10 @@ def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame])
     return _moved(moved, "clear the gradients after the step", note)
 
 
-def _steps_at(sources: SourceTexts, steps: list[Frame], call: Frame) -> tuple[Remedy, ...]:
-    if not all(s.in_function_of(call) for s in steps):
+def _steps_at(sources: SourceTexts, steps: list[Frame], calls: list[Frame]) -> tuple[Remedy, ...]:
+    if not all(s.in_function_of(c) for s, c in zip(steps, calls, strict=True)):
         return ()
-    moved = [(s, code_at(sources, s), call) for s in reversed(steps)]
+    moved = [(s, code_at(sources, s), c) for s, c in zip(reversed(steps), reversed(calls), strict=True)]
     return _moved(moved, "step after each of these calls", "each call's gradients are used by a step of their own")
 
 

@@ -359,11 +359,13 @@ def _of_none(sign: Sign, whose: str) -> tuple[str, str]:
     title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
     because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
     because += " other than zeros" * bool(sign.facts.get("zeros"))
+    if sign.facts.get("cleared"):
+        because = f"{their} optimizer found no gradient in {sign.count} steps: what another backward call gives {them} "
+        because += "is cleared before"
+    elif sign.facts.get("before"):
+        because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
     if slope := sign.facts.get("measured"):
         because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
-    if sign.facts.get("before"):
-        because = f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a "
-        because += "row"
     if sign.facts.get("at_steps"):
         title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
         because = f"{they} had none at each step of {their} optimizer that was looked at"

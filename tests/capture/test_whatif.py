@@ -626,3 +626,42 @@ def test_what_little_steps_round_away_is_no_jump(loss: Callable[[float], float],
         return [(slope, ONE / step, slope)]
 
     assert _jumps({step: seen(step) for step in (1e-2, 3e-3, 1e-3, 3e-2, 1e-1, 1.0)}, 0) == jumps
+
+
+JUDGED = """
+from torch import nn
+maker, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+by_maker = torch.optim.SGD(maker.parameters(), lr=1e-2)
+by_judge = torch.optim.SGD(judge.parameters(), lr=1e-2)
+for _ in range(9):
+    x, y = torch.randn(16, 4), torch.randn(16, 1)
+    by_maker.zero_grad()
+    judge(maker(x)).square().mean().backward()
+    by_maker.step()
+    by_judge.zero_grad()
+    (FITTED - y).square().mean().backward()
+    by_judge.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fitted", "clear", "expected"),
+    [
+        ("judge(x)", "by_judge.zero_grad()", {("agrees", "fits")}),
+        ("judge(x)", "pass", {("agrees", "fits"), ("agrees", "makes")}),
+        ("judge(x).detach() * weight", "by_judge.zero_grad()", {("missing", "fits")}),
+        ("judge(x).detach() * weight", "by_judge.zero_grad(set_to_none=False)", {("missing", "fits")}),
+    ],
+)
+def test_what_is_cleared_before_the_step_is_none_of_its_gradients(
+    tmp_path: Path, fitted: str, clear: str, expected: set[tuple[str, str]]
+) -> None:
+    weight = "\nweight = torch.ones(1, requires_grad=True)\nfor _"
+    source = JUDGED.replace("by_judge.zero_grad()", clear).replace("FITTED", fitted).replace("\nfor _", weight)
+    found = [k for s in measured(tmp_path, source).signs for k in s.facts.get("looks", ()) if s.optimizer == 1]
+    told = [
+        (a["answer"], (tmp_path / a["file"]).read_text().splitlines()[a["line"] - 1])
+        for k in found
+        for a in k["answers"]
+    ]
+    assert {(answer, "makes" if "maker" in line else "fits") for answer, line in told} == expected

@@ -478,8 +478,9 @@ class Collecting(Watch):
     """``cleared-while-collecting``: between two steps, and the first may have been another one, the same place has
     cleared ``optimizer`` (``stack``) and the same place has called backward (``other``), in turn and
     ``facts["calls"]`` times; ``facts["uneven"]``: at most so often, and more than once before ``count`` of these steps.
-    ``facts["step"]`` are the user's frames of the step, ``facts["hooked"]`` tells that a parameter has a hook. Weak:
-    the source has to tell whether the calls between were to add up."""
+    ``facts["step"]`` are the user's frames of the step, ``facts["hooked"]`` tells that a parameter has a hook, and
+    ``facts["others"]`` that it is cleared of what calls of other places give it as well. Weak: the source has to tell
+    whether the calls between were to add up."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         steps = seen.steps
@@ -507,7 +508,9 @@ class Collecting(Watch):
             self._found.append(sign)
         hooked = any(map(is_hooked, parameters_of(optimizer)))
         sign.event, sign.count = calls[-1].index, len(several)
-        sign.facts |= {"calls": max(several), "uneven": uneven, "hooked": hooked}
+        # What a call reaches is not known of each of them.
+        others = {e.place for e in entries[ends[0] : ends[-1]] if e.reaches is not None} - {calls[-1].place}
+        sign.facts |= {"calls": max(several), "uneven": uneven, "hooked": hooked, "others": bool(others)}
 
 
 def _in_turn(entries: list[Any]) -> bool:
@@ -516,10 +519,20 @@ def _in_turn(entries: list[Any]) -> bool:
 
 
 def _without_ends(entries: list[Any]) -> list[Any]:
-    """Without the steps of others before the first call and behind the last one, and what is cleared once more."""
+    """Without the steps of others before the first call and behind the last one, what is cleared once more, and the
+    calls of another place that are cleared before the next one of this, with the steps that use them."""
     calls = [n for n, e in enumerate(entries) if e.kind != "step"]
     own = entries[calls[0] : calls[-1] + 1] if calls else []
-    return [e for e, following in pairwise(own) if not e.kind == following.kind == "zero_grad"] + own[-1:]
+    kept: list[Any] = []
+    for e in own:
+        if e.kind == "zero_grad":
+            since = [*takewhile(lambda k: k.kind != "zero_grad" and k.place != own[-1].place, reversed(kept))]
+            if any(k.kind == "backward" for k in since):
+                del kept[-len(since) :]
+            if kept and kept[-1].kind == "zero_grad":
+                kept.pop()
+        kept.append(e)
+    return kept
 
 
 class Taken(Early):

@@ -252,6 +252,8 @@ class Losses(Watch):
         steps, before = self._hungry.get(seen.id, (0, -1))
         if has_gradient(optimizer):
             self._hungry[seen.id] = 0, before
+            if ("hungry", seen.id) in self._suspects:
+                self._suspects["hungry", seen.id].facts.clear()
             return set()
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         last = self._audit.journal.latest("backward")
@@ -267,6 +269,8 @@ class Losses(Watch):
                 self.watch.look_again()
         elif steps + 1 == HUNGRY and self.watch is None and not self._trains:
             sign = self._sign_at("suspect-hungry", last, optimizer=seen.id, count=HUNGRY, weak=True)
+            if not any(had.get(id(p)) for p in mine):  # what other calls give them has never been used
+                sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if p.requires_grad]
             self._suspects["hungry", seen.id] = sign
         return set() if self._trains or steps < OFTEN else {id(p) for p in mine}
 
@@ -300,7 +304,8 @@ class Losses(Watch):
         before: bool = False,
     ) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
-        it, are seen again and again. ``before``: they had gradients in an earlier phase."""
+        it, are seen again and again. ``before``: they had gradients in an earlier phase, or other calls give them
+        gradients that no step has used."""
         last = self._audit.journal.latest("backward")
         if len(cut) < OFTEN or last is None:
             return
@@ -311,11 +316,11 @@ class Losses(Watch):
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
         leaves.pop(record.place, None)
-        sign = Sign("cut-off", facts={"before": True} if before else {})
+        had = self._audit.journal.with_grad
+        sign = Sign("cut-off", facts={"before": True, "cleared": not any(map(had.get, missed))} if before else {})
         if not before:  # the first run knows whether their turn came later
             held, idle = parameters_of(optimizer), behind & missed
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in enumerate(held) if id(p) in idle]}
-            had = self._audit.journal.with_grad
             if is_said(record) and any(had.get(i) for i in behind - missed):  # it works on what learns beside it
                 sign.facts["said"] = True
         self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))

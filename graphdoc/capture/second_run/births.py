@@ -203,8 +203,6 @@ def watch_loading(places: dict[int, Any], most: int, trouble: Callable[[BaseExce
 # infinities went in is a turn; anything else passes on what it was given. So a bad loss or gradient leads back to the
 # operation that began it. Runs below autograd (``TorchDispatchMode``), so it sees PyTorch's elementary operations.
 
-MOST_KEPT = 256_000_000
-"""Bytes of tensors that are held so that their memory serves no other tensor meanwhile."""
 MOST_MADE = 300_000
 MOST_BIRTHS = 400
 MOST_CLONED = 1_000_000
@@ -230,8 +228,9 @@ class Births(TorchDispatchMode):
         """Of the threads that compute; the same one comes again where looking frees a tensor of the program's."""
         self._trouble = trouble
         self._number = 0
-        self._flows: dict[int, tuple[Record, Any]] = {}
-        self._held = 0
+        self._flows: dict[int, tuple[Record, StorageWeakRef]] = {}
+        """What began each memory that is not finite, until it is written anew. Nothing of it is held, only its number:
+        what was dropped from here would be taken for something that no operation has made."""
         self._made: dict[int, tuple[str, Any, tuple[int, ...]]] = {}
         """By number: an operation, its place and the numbers of those that made what went in."""
         self._latest: dict[int, int] = {}
@@ -293,7 +292,7 @@ class Births(TorchDispatchMode):
         if name.startswith(_UNWRITTEN):
             # What stands in memory that nobody has written yet is nobody's value: a layer writes it before it is read.
             for t in outs:
-                self._drop(home_of(t))
+                self._flows.pop(home_of(t), None)
                 if not looked_at(t):
                     continue
                 if not asked_by_user(raw):
@@ -321,7 +320,7 @@ class Births(TorchDispatchMode):
                     self._kept[home] = StorageWeakRef(t.untyped_storage())  # type: ignore[no-untyped-call]
             if not looked_at(t) or is_finite(torch, t):
                 if not passed_through and is_whole(t):
-                    self._drop(home)
+                    self._flows.pop(home, None)
                 continue
             if passed_through and home in self._flows:
                 continue
@@ -346,19 +345,19 @@ class Births(TorchDispatchMode):
         for value, own in zip(inputs, taken, strict=True):
             if not looked_at(value) or value.numel() == 0 or is_finite(torch, value):
                 continue
-            known = self._flows.get(home_of(own))
-            if known is None:
+            parent = self.record_of(own)
+            if parent is None:
                 kind = "unwritten" if home_of(own) in self._unwritten else "given"
                 given = self._new(kind, name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
                 if home_of(own) in self.loaded:
                     given.facts["loaded"] = self.loaded[home_of(own)][0]
                 self._keep(home_of(own), own, given)
-                known = (given, own)
-            parents.append(known[0])
-            if known[0].kind == "given" and "met" not in known[0].facts and any(t.requires_grad for t in taken):
-                known[0].facts["met"] = raw
-                known[0].facts["met_side"] = next(i for i, t in enumerate(taken) if t is own)
+                parent = given
+            parents.append(parent)
+            if parent.kind == "given" and "met" not in parent.facts and any(t.requires_grad for t in taken):
+                parent.facts["met"] = raw
+                parent.facts["met_side"] = next(i for i, t in enumerate(taken) if t is own)
             from_nan = from_nan or bool(torch.isnan(value).any())
         if parents and (shows == "inf" or from_nan):
             wanted = [p for p in parents if p.shows == "nan"] if shows == "nan" else parents
@@ -438,18 +437,10 @@ class Births(TorchDispatchMode):
     # -- what was found ------------------------------------------------------------------------------------------
 
     def _keep(self, home: int, tensor: Any, record: Record) -> None:
-        if not home:
-            return
-        size = tensor.untyped_storage().nbytes()
-        self._held += size if home not in self._flows else 0
-        self._flows[home] = (record, tensor)
-        while self._held > MOST_KEPT and len(self._flows) > 1:
-            self._drop(next(iter(self._flows)))
-
-    def _drop(self, home: int) -> None:
-        known = self._flows.pop(home, None)
-        if known is not None:
-            self._held -= known[1].untyped_storage().nbytes()
+        if home:
+            self._flows[home] = record, StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        if len(self._flows) > MOST_MADE:
+            self._flows = {h: known for h, known in self._flows.items() if not known[1].expired()}  # type: ignore[no-untyped-call]
 
     def record_of(self, tensor: Any) -> Record | None:
         """What made this tensor's elements not finite, as far as it was seen."""

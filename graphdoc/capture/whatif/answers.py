@@ -164,6 +164,7 @@ class Answers:
             "apart": self._apart(target, never) or self._is_on_top(target, never, places),
             "positions": self._positions(target, matrices or never),
             "zeros": bool(by_zero),
+            "cleared": not by_zero and any(id(target.parameters[i]) in audit.reached for i in never),
         }
         behind = frozenset(id(target.parameters[i]) for i in never)
         sign = Sign("cut-off", optimizer=target.number, facts=facts)

@@ -30,6 +30,7 @@ AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero
 CANCELS = "cancels"
 """What is given is what rounding leaves of gradients that cancel."""
 WRITTEN = "the program writes to the parameters between the steps"
+CLEARED = "what the backward calls give them is cleared before the step"
 ASSIGNED = "the program computes what is in `.grad` by itself"
 CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
@@ -106,10 +107,14 @@ def measure(probe: WhatIf, target: Target, owners: list[list[int]]) -> Plan:
     measured = {i for o in owners for i in o}
     if not measured:
         return Result(why=ASSIGNED if base["assigned"] else WRITTEN)
+    used = [i for i, c in enumerate(calls) if not c["left_out"]]
+    if not used:
+        return Result(why=CLEARED)
+    target.left_out = {(c["file"], c["line"]) for c in calls if c["left_out"]}
     fed = [i for i, c in enumerate(calls) if c["some"]]
     had = [i for i, c in enumerate(calls) if c["had"]]
     told = Result(alone=not had, base=base, kept=dict(base.get("watch", ())))
-    of_interest = fed or had or list(range(len(calls)))
+    of_interest = fed or had or used
     moved = {i for c in calls for i in c["some"]}
     silent, moved = measured - moved, measured & moved
     look = _Look(probe, target, base, told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -84,6 +85,8 @@ class Target:
     """It is looked at from one call of its closure to the next."""
     padded: list[tuple[int, int]] = field(default_factory=list)
     """Rows of parameters (by position) that an embedding leaves without gradient on purpose: these stay."""
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+    """The lines of backward calls whose gradients are cleared before the step: no gradient of it is theirs."""
     given: Shared = field(init=False)
     after: dict[int, Shared] = field(init=False)
 
@@ -170,11 +173,16 @@ class Window:
                 self._forking.tell("it has too many backward calls in one step")
             row = self._calls[place] = {"file": place[0], "line": place[1], "had": [], "some": [], "second": False}
             row.update(dict.fromkeys(("value", "weights", "size", "along"), 0.0), times=0)
+            row.update(dict.fromkeys(("cleared", "again", "left_out"), False))
+        if inputs is None:
+            self._find_cleared()
+        # One that is made once more is measured as a whole; what is only handed back is never in ``.grad``.
+        row["again"] |= row["cleared"] or inputs is not None
         self._row = row
         row["second"] |= second
         self._padded |= self._rows_left_out(outputs) if self._move.first else set()
         grads = args[0] if args else (None,) * len(outputs)
-        for t, g in zip(outputs, grads, strict=False):
+        for t, g in zip(outputs, grads, strict=False) if place not in target.left_out else ():
             if not isinstance(t, torch.Tensor):
                 self._forking.tell("its backward call has roots that are no tensors")
             value = t.detach().double()
@@ -189,7 +197,7 @@ class Window:
         if self._looks_at_gains and inputs is None:
             self._before = [None if p.grad is None else p.grad.detach().clone() for p in target.parameters]
         watch = self._move.watch
-        if watch is not None:
+        if watch is not None and place not in target.left_out:
             watch.began(outputs)
 
     def _rows_left_out(self, outputs: Any) -> set[tuple[int, int]]:
@@ -286,7 +294,27 @@ class Window:
         new = (i for i, (p, before) in states if p.grad is not None and _state(p.grad) != before and i not in had)
         return [i for i in new if bool(self._target.parameters[i].grad.any())]
 
+    def _find_cleared(self) -> None:
+        """Note the calls of which no parameter has its gradient any more."""
+        for row in self._calls.values() if self._move.first else ():
+            row["cleared"] |= bool(row["some"]) and not self._with_gradient(row["some"])
+
+    def _with_gradient(self, chosen: Iterable[int]) -> set[int]:
+        grads = ((i, self._target.parameters[i].grad) for i in chosen)
+        return {i for i, g in grads if g is not None and bool(g.any())}
+
+    def _leave_out_cleared(self) -> None:
+        """What a call has given, and was cleared before the step, is no part of it; unless the program then puts a
+        gradient there by itself: that may be made of it."""
+        self._find_cleared()
+        cleared = [row for row in self._calls.values() if row["cleared"] and not row["again"]]
+        given = {i for row in self._calls.values() if row not in cleared for i in row["had"]}
+        for row in cleared:
+            if not self._with_gradient(set(row["some"]) - given):
+                row.update(had=[], some=[], value=0.0, size=0.0, weights=0.0, left_out=True)
+
     def _tell(self) -> None:
+        self._leave_out_cleared()
         told = {"calls": list(self._calls.values()), "written": sorted(self._written), "within": self._within}
         told |= {"padded": sorted(self._padded), "assigned": self._assigned()} if self._move.first else {}
         watch = self._move.watch

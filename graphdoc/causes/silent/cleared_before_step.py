@@ -10,8 +10,9 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely, of_steps, signs
+from graphdoc.program.remainders import waits_for_a_count
 from graphdoc.program.spans import in_this_order, innermost_user, of_sign, place, span, span_of
-from graphdoc.story.gradients import thrown_away
+from graphdoc.story.gradients import moved_clears, thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -47,6 +48,9 @@ where a step uses several backward calls, behind the step.""",
 - The optimizer never steps: `step-missing`.""",
     references=("torch.optim.Optimizer.zero_grad", links.OPTIM),
 )
+
+
+_CLEARS = ".zero_grad"
 
 
 def recognise(program: Program) -> Finding | None:
@@ -98,13 +102,27 @@ def _last_alone(program: Program, sign: Sign) -> Finding:
     weight = likely(0.93)  # that the others are not used is measured; that they should be is not
     text = "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add "
     text += "each call's gradients to what is kept, and begin anew after the step only."
+    sources, steps, clear = program.sources, [Frame(**f) for f in sign.facts["step"]], innermost_user(sign.stack)
+    call, step = bindings.call_at(sources, clear) if clear is not None else None, innermost_user(steps)
+    remedies: tuple[Remedy, ...] = ()
+    if clear is not None and step is not None and call is not None and bindings.text_of(call.func).endswith(_CLEARS):
+        text = "`zero_grad()` throws away what the earlier calls have given. Call it after a step only."
+        if waits_for_a_count(sources, [f for f in steps if f.user], [f for f in sign.other if f.user]):
+            remedies = moved_clears(sources, [clear], [step])
     spans = (
         *of_sign(sign, "takes the gradients away after each call", f"runs {calls} times for each step"),
-        *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call"),
+        *span_of("related", steps, "uses those of the last call"),
     )
     because = f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
     because += "that the step used was another"
-    return Finding(*weight, f"{name} steps by the last of {calls} backward calls alone", text, spans, because=because)
+    return Finding(
+        *weight,
+        f"{name} steps by the last of {calls} backward calls alone",
+        text,
+        spans,
+        remedies=remedies,
+        because=because,
+    )
 
 
 def _told(program: Program, sign: Sign) -> Finding:
