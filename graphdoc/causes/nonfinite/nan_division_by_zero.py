@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.number_limits import Numbers, above_zero
+from graphdoc.program.number_limits import Numbers, above_zero, least_above_zero
 from graphdoc.remedies.guarded_value import counts, guarded, kept_above_zero
 from graphdoc.story.first_bad_value import Words, amount, called, explained, function
 
@@ -69,13 +69,17 @@ def _is_small(birth: Birth, kept: Numbers | None) -> bool:
 def _by_little(trouble: Trouble, birth: Birth) -> Words:
     operand = called(trouble, birth, "the divisor")
     note = "Nothing changes where the divisor is above the bound."
+    divisors = [n for n in (*birth.inputs[1:], birth.saved("other")) if n is not None and n.bounds is not None]
+    least = min((n.bounds[0] for n in divisors if n.bounds), default=0.0)
+    above = least >= float(least_above_zero("division", birth.operand))  # the bound would change nothing
+    large = f" The divisor was {least:.2g} or more: what is divided by it was too large for that already."
     return Words(
         f"{operand} comes so close to zero that what is divided by it is not finite",
         "divides by something very small" + (", squared in its derivative" if birth.node else ""),
         "",
-        f"{function(trouble, birth)} divides by very little.",
+        f"{function(trouble, birth)} divides by very little.{large if above else ''}",
         guarded(trouble, birth, above_zero("division", birth.operand), f"Keep {operand} away from zero", note)
-        if not any(i.count("negative") for i in (*birth.inputs[1:], *[n for n in (birth.saved("other"),) if n]))
+        if not above and not any(n.count("negative") for n in divisors)
         else (),
     )
 
