@@ -138,7 +138,8 @@ class Losses(Watch):
         self.settled = False
         """Nothing more is measured."""
         self._unmeasured: Evidence | None = None
-        """What is told of parameters that are cut off where no measure says that."""
+        """What is told of parameters that are cut off where no measure says that; ``_said``: by an author's word."""
+        self._said = False
 
     def called(self, call: EngineCall) -> None:
         audit, torch = self._audit, self._audit.torch
@@ -406,8 +407,16 @@ class Losses(Watch):
         """Tell of the latest backward call, unless something has been told: that steps go on without what these
         operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
         gradient knows of."""
-        last = self._audit.journal.latest("backward")
-        if self._evidence is None and last is not None:
+        last, recorded = self._audit.journal.latest("backward"), self._unmeasured
+        facts = recorded.signs[0].facts if recorded is not None and not self._said else {}
+        same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
+        if self._evidence is None and same:
+            facts["measured"] = sign.facts[
+                "measured"
+            ]  # of the same parameters, and the place is known to the operation
+            self._evidence = recorded
+            self._audit.tell_early()
+        elif self._evidence is None and last is not None:
             self._tell(last.noted, (), sign, records, None, behind)
             if added is not None and self._evidence is not None:
                 sign.other = added
@@ -441,8 +450,11 @@ class Losses(Watch):
             self._audit.names.update(names)
 
         told = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
-        if self._measuring and "positions" in sign.facts and "measured" not in sign.facts:
-            self._unmeasured = self._unmeasured or told
+        # A leaf of copied numbers that backward has reached asks for a gradient: that it is to go on needs no measure.
+        copied = any(r.op == COPIES for r in records or ())
+        if self._measuring and not copied and "positions" in sign.facts and "measured" not in sign.facts:
+            if self._unmeasured is None:
+                self._unmeasured, self._said = told, any(map(is_said, records or ()))
             return
         self._evidence = told
         self._audit.tell_early()
