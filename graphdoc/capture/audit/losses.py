@@ -410,10 +410,9 @@ class Losses(Watch):
         last, recorded = self._audit.journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None and not self._said else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
-        if self._evidence is None and same:
-            facts["measured"] = sign.facts[
-                "measured"
-            ]  # of the same parameters, and the place is known to the operation
+        if self._evidence is None and same and (sign.facts["said"] or is_said(records[0])):
+            # Besides the author's word something else has cut them off, which was recorded.
+            facts["measured"] = sign.facts["measured"]
             self._evidence = recorded
             self._audit.tell_early()
         elif self._evidence is None and last is not None:

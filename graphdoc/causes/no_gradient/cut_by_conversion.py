@@ -103,7 +103,9 @@ def _told(program: Program, cut: Cut) -> Finding:
     text += "the same numbers and no graph, so autograd sees no parameter that the loss depends on."
     spans = missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here")
     facts = missing_graph.facts_of(program.cuts, cut)
-    remedies = for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,)
+    remedies = (
+        for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program, cut) else (SMOOTH,)
+    )
     return Finding(*missing_graph.weigh(program, cut), title, text, spans, facts, remedies)
 
 
@@ -123,11 +125,11 @@ FILLED = Remedy(
 )
 
 
-def _in_steps(program: Program) -> bool:
-    """Whether the loss was measured to depend on what is cut off in steps alone: through a whole number."""
+def _in_steps(program: Program, cut: Cut) -> bool:
+    """Whether the loss was measured to depend in steps alone on a number that is cut off: it was made a whole one."""
     sign = program.evidence.as_if
     measured = sign.facts.get("measured") if sign is not None else None
-    return bool(measured and measured[2])
+    return bool(measured and measured[2]) and cut.op not in ("tolist", "numpy")
 
 
 _MAKERS = {f"torch.{name}" for name in ("tensor", "as_tensor", "FloatTensor", "Tensor")}
