@@ -400,7 +400,8 @@ def is_meant(program: Program) -> bool:
 def given_by_name(program: Program, sign: Sign) -> bool:
     """Whether the optimizer of a sign is made of a list in which the module that holds all of its parameters, or the
     one that it is, is named by itself."""
-    optimizer, parameters = optimizer_with(program.optimizers, sign.optimizer), sign.parameters
+    number, parameters = sign.facts.get("optimizer", sign.optimizer), sign.parameters
+    optimizer = optimizer_with(program.optimizers, number)
     making = made(program.sources, optimizer)
     if optimizer is None or making is None:
         return False

@@ -248,9 +248,9 @@ class Owners:
         return {o.id for o in self.optimizers if wanted & set(o.parameters)}
 
     def called(self, path: str) -> set[int]:
-        """Ids of the optimizers that a path in the source may mean."""
+        """Ids of the optimizers that a path in the source may mean; a variable of its last word may hold the same."""
         meant = within(path, (o.name for o in self.optimizers))
-        return {o.id for o in self.optimizers if meant.get(o.name) == ""}
+        return {o.id for o in self.optimizers if meant.get(o.name) == "" or o.name == path.rpartition(".")[2]}
 
     def parameters(self, ids: Iterable[int]) -> set[str]:
         """What these optimizers hold."""

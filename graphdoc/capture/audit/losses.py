@@ -461,6 +461,7 @@ class Losses(Watch):
     def evidence(self) -> Evidence | None:
         if self._unmeasured is not None and (self.settled or self._audit.over):
             facts = self._unmeasured.signs[0].facts
+            facts.setdefault("said", self._said)
             if self.measured.get(facts["optimizer"], set()).isdisjoint(facts["positions"]):
                 self._evidence = self._evidence or self._unmeasured
             self._unmeasured = None
