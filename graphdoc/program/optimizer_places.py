@@ -248,9 +248,9 @@ class Owners:
         return {o.id for o in self.optimizers if wanted & set(o.parameters)}
 
     def called(self, path: str) -> set[int]:
-        """Ids of the optimizers that a path in the source may mean; a variable of its last word may hold the same."""
+        """Ids of the optimizers that a path in the source may mean."""
         meant = within(path, (o.name for o in self.optimizers))
-        return {o.id for o in self.optimizers if meant.get(o.name) == "" or o.name == path.rpartition(".")[2]}
+        return {o.id for o in self.optimizers if meant.get(o.name) == ""}
 
     def parameters(self, ids: Iterable[int]) -> set[str]:
         """What these optimizers hold."""
@@ -381,7 +381,9 @@ def _stepped(sources: SourceTexts, given: bool = True) -> Iterator[tuple[Frame, 
 def _optimizers_of(sources: SourceTexts, optimizers: list[Optimizer], meant: Meant) -> set[int] | None:
     """The ids of those that an expression may mean: what its binding has made, or what has such a name; None for what
     may be any."""
-    alike = Owners(optimizers).called(bindings.text_of(meant.value))
+    text = bindings.text_of(meant.value)
+    variables = {o.id for o in optimizers if o.name == text.rpartition(".")[2]}  # one of them may hold the same
+    alike = Owners(optimizers).called(text) | variables
     bound = bindings.assignments(sources, meant.at, path_of(meant.value))
     made = {o.id for o in optimizers if any(f.on_lines_of(at) for f in o.stack for at, _ in bound)}
     if made:
