@@ -10,7 +10,7 @@ from _thread import get_ident
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.stale import as_if
-from graphdoc.capture.audit.watch import ENOUGH, Sparse
+from graphdoc.capture.audit.watch import CLOSELY, ENOUGH, Open
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.tensors.facts import parameters_of
@@ -26,7 +26,7 @@ MOST_CALLS = 200
 """Such checkpoints of which it is seen which modules run in them."""
 
 
-class Unrecorded(Sparse):
+class Unrecorded(Open):
     """The evidence of a loss without a graph, for parameters of an optimizer that steps: they require gradients, their
     modules ran in such a checkpoint, and none of them was ever given a gradient since."""
 
@@ -42,6 +42,9 @@ class Unrecorded(Sparse):
         """By optimizer: those of its parameters that had no gradient at so many steps."""
         self._told: list[Ref] = []
         audit.witness.watch(checkpoint, "checkpoint", "checkpoints", before=self._begins, after=self._ends)
+
+    def wants(self, seen: Seen) -> bool:
+        return bool(self._ran) and (self._evidence is not None or (seen.steps <= CLOSELY and not self._told))
 
     def _begins(self, _function: Any, reentrant: Any, *others: Any) -> Any:
         """A checkpoint is about to run; ``others`` end with the inputs and the further keywords."""
@@ -69,7 +72,8 @@ class Unrecorded(Sparse):
                 self._ran.setdefault(id(p), (here, audit.reached.get(id(p), 0)))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if not self._ran or self._told:
+        if self._told:
+            self.evidence()  # while they live
             return
         mine = {id(p): p for p in parameters_of(optimizer) if id(p) in self._ran and self._is_without(p)}
         before, times = self._without.get(seen.id, (mine.keys(), 0))
@@ -102,8 +106,10 @@ class Unrecorded(Sparse):
 
     def evidence(self) -> Evidence | None:
         """None where the turn of one of them has come since: what ran before it may have been meant to be cut off."""
-        still = (p is None or (id(p) in self._ran and self._is_without(p)) for ref in self._told for p in [ref()])
-        return self._evidence if all(still) else None
+        alive = [p for ref in self._told if (p := ref()) is not None]
+        if not all(id(p) in self._ran and self._is_without(p) for p in alive):
+            self._evidence = None
+        return self._evidence
 
     def signs(self) -> list[Sign]:
         told = self.evidence()
