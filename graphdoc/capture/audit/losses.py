@@ -408,11 +408,14 @@ class Losses(Watch):
         operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
         gradient knows of."""
         last, recorded = self._audit.journal.latest("backward"), self._unmeasured
-        facts = recorded.signs[0].facts if recorded is not None and not self._said else {}
+        facts = recorded.signs[0].facts if recorded is not None else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
-        if self._evidence is None and same and (sign.facts["said"] or is_said(records[0])):
-            # Besides the author's word something else has cut them off, which was recorded.
-            facts["measured"] = sign.facts["measured"]
+        # A loss that jumps tells no place: a draw, say, came out otherwise. Nor does what is but the author's word.
+        unsure = same and (
+            sign.facts["measured"][2] or (not self._said and (sign.facts["said"] or is_said(records[0])))
+        )
+        if self._evidence is None and unsure:
+            facts.update(measured=sign.facts["measured"], said=self._said)
             self._evidence = recorded
             self._audit.tell_early()
         elif self._evidence is None and last is not None:
