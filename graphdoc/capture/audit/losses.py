@@ -343,7 +343,8 @@ class Losses(Watch):
         mine = [p for _, p in every if p.grad is not None and p.grad.is_cpu]
         least = CLEAR * EPS * self._largest
         sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
-        zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
+        own = [(p, n) for p in mine if id(p) in sizes and (n := numbers_of(p)) is not None]  # no rank waits for another
+        zero = {id(p) for p, numbers in own if sizes[id(p)] * reach_of(numbers) <= least * is_matrix(p)}
         none = {id(p) for _, p in every if p.grad is None}
         if sign is not None:
             sign.facts["positions"] = [i for i, p in every if id(p) in zero | none]
