@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.expressions import FULL
 from graphdoc.source.module import each, is_method_call, is_within
 from graphdoc.source.paths import (
     called,
@@ -22,11 +23,11 @@ from graphdoc.source.paths import (
 from graphdoc.source.scopes import own_nodes
 
 _DECIDES = words("numpy tolist sample multinomial argmax argmin long int round sign floor ceil histc bincount")
+"""Names of what ends a graph, or a gradient, by the way."""
 _SAYS = words("detach detach_ data no_grad item requires_grad_")
+"""Those by which an author says so."""
 _MAKERS = words("tensor as_tensor FloatTensor Variable")
-"""Names of what ends a graph, or a gradient: by the way; by an author's word; where it is given values."""
-FULL = ("full", "full_like", "new_full")
-"""Functions that fill a tensor with one number, of which they take no graph."""
+"""What is given values, and takes none of their graph."""
 
 
 def may_be_cut(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -42,7 +43,7 @@ def may_be_cut(sources: SourceTexts, signs: list[Sign]) -> bool:
 def _ends(node: ast.AST, named: frozenset[str]) -> bool:
     """Whether an expression ends a graph, by its name or as ``torch.tensor([x, y / 2])``."""
     name = node.attr if isinstance(node, ast.Attribute) else called(node)
-    given = node.args if isinstance(node, ast.Call) and called(node) in _MAKERS.union(FULL) else []
+    given = node.args if isinstance(node, ast.Call) and called(node) in _MAKERS | FULL else []
     return name in named or any(map(plain_names, given))
 
 

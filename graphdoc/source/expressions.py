@@ -147,6 +147,9 @@ _RANDOM = words("normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geomet
 FILLS = _RANDOM.union(REPLACEMENTS)
 """Methods that give a whole tensor new numbers, whatever it held before."""
 
+FULL = words("full full_like new_full")
+"""Functions that fill a tensor with one number, of which they take no graph."""
+
 # No method of that name without the underscore does the same: the tensor is cloned before the write.
 WITHOUT_COUNTERPART = _RANDOM | words(
     """

@@ -13,10 +13,10 @@ from graphdoc.program.cuts import copied_beside, cut_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost, place, span
-from graphdoc.program.suspicions import FULL
 from graphdoc.program.values_taken_out import called_on, plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
+from graphdoc.source.expressions import FULL
 from graphdoc.source.module import each
 from graphdoc.source.paths import called
 from graphdoc.source.scopes import function_of
