@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Collection
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import inside
@@ -17,7 +16,6 @@ from graphdoc.capture.events.cut_records import records_behind
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, users_files
 from graphdoc.capture.places.frames import site_of
@@ -138,8 +136,7 @@ class Losses(Watch):
         self.settled = False
         """Nothing more is measured."""
         self._unmeasured: Evidence | None = None
-        """What is told of parameters that are cut off where no measure says that; ``_said``: by an author's word."""
-        self._said = False
+        """What is told of parameters that are cut off where no measure says that."""
 
     def called(self, call: EngineCall) -> None:
         audit, torch = self._audit, self._audit.torch
@@ -155,16 +152,15 @@ class Losses(Watch):
             roots = call.roots
             if self.watch is not None:
                 self.watch.differentiating(roots)
-                nodes = (n for n, _ in islice(nodes_behind(roots), DEEP - 1))
-                self._entered += [r for r in reversed(self.watch.cuts_behind(nodes)) if is_draw(r) or not is_said(r)]
+                left = self.watch.cuts_behind(call.order.nodes)
+                self._entered += [r for r in reversed(left) if is_draw(r) or not is_said(r)]
                 made = (self.watch._of(leaf) for leaf in call.leaves.values())
                 self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
                 self._suspect(call.noted, roots)
-            watch = self.watch
-            for records, at in watch.added(roots) if watch is not None else ():
-                if watch is not None and self._again(site_of(records[0].raw)):
-                    beside = any(at is here for _, here in watch.residuals.values())
+            for records, at in self.watch.added(roots) if self.watch is not None else ():
+                if self.watch is not None and self._again(site_of(records[0].raw)):
+                    beside = any(at is here for _, here in self.watch.residuals.values())
                     self._tell(call.noted, call.outputs, Sign("constant-term", facts={"beside": beside}), records, at)
             drawn = [(r, behind, None) for r, behind in self._drawn_into(call.noted, roots)]
             passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
@@ -411,12 +407,10 @@ class Losses(Watch):
         last, recorded = self._audit.journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
-        # A loss that jumps tells no place: a draw, say, came out otherwise. Nor does what is but the author's word.
-        unsure = same and (
-            sign.facts["measured"][2] or (not self._said and (sign.facts["said"] or is_said(records[0])))
-        )
-        if self._evidence is None and unsure:
-            facts.update(measured=sign.facts["measured"], said=self._said)
+        # No place is told by what is but the author's word, nor by a draw that came out otherwise.
+        words = same and not facts["said"] and (sign.facts["said"] or is_said(records[0]))
+        if self._evidence is None and same and (words or (sign.facts["measured"][2] and is_draw(records[0]))):
+            facts["measured"] = sign.facts["measured"]
             self._evidence = recorded
             self._audit.tell_early()
         elif self._evidence is None and last is not None:
@@ -433,6 +427,14 @@ class Losses(Watch):
         at: stacks.Stack | None = None,
         behind: frozenset[int] = frozenset(),
     ) -> None:
+        # A leaf of copied numbers that backward has reached asks for a gradient: that it is to go on needs no measure.
+        copied = any(r.op == COPIES for r in records or ())
+        waits = self._measuring and not copied and "positions" in sign.facts and "measured" not in sign.facts
+        if waits and (self._unmeasured is not None or (self.settled and self._is_measured(sign.facts))):
+            return
+        if waits:
+            sign.facts["said"] = any(map(is_said, records or ()))
+
         def add(evidence: Evidence, autopsy: Autopsy) -> None:
             evidence.failing_event = noted[0]
             self._witness.fill(evidence, autopsy, [], outputs)
@@ -453,20 +455,19 @@ class Losses(Watch):
             self._audit.names.update(names)
 
         told = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
-        # A leaf of copied numbers that backward has reached asks for a gradient: that it is to go on needs no measure.
-        copied = any(r.op == COPIES for r in records or ())
-        if self._measuring and not copied and "positions" in sign.facts and "measured" not in sign.facts:
-            if self._unmeasured is None:
-                self._unmeasured, self._said = told, any(map(is_said, records or ()))
-            return
-        self._evidence = told
-        self._audit.tell_early()
+        if waits:
+            self._unmeasured = told
+        else:
+            self._evidence = told
+            self._audit.tell_early()
+
+    def _is_measured(self, facts: dict[str, Any]) -> bool:
+        """Whether a loss was measured to depend on some of the parameters that these facts are about."""
+        return not self.measured.get(facts["optimizer"], set()).isdisjoint(facts["positions"])
 
     def evidence(self) -> Evidence | None:
         if self._unmeasured is not None and (self.settled or self._audit.over):
-            facts = self._unmeasured.signs[0].facts
-            facts.setdefault("said", self._said)
-            if self.measured.get(facts["optimizer"], set()).isdisjoint(facts["positions"]):
+            if not self._is_measured(self._unmeasured.signs[0].facts):
                 self._evidence = self._evidence or self._unmeasured
             self._unmeasured = None
         return self._evidence
