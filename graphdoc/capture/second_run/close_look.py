@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -143,9 +144,8 @@ class CloseLook:
         self._mark = 0
         self._since = 0
         self._calls = 0
-        self._history: list[dict[str, float]] = []
-        self._behind: list[frozenset[int]] = []
-        """For each loss of the history, the leaves that it was computed from."""
+        self._history: deque[tuple[dict[str, float], frozenset[int]]] = deque(maxlen=2 * KEPT_STEPS)
+        """Each loss and what the step behind it has shown, with the leaves that the loss was computed from."""
         self._norms: dict[int, list[tuple[int, float]]] = {}
         """By parameter: backward calls so far and the norm of its gradient, at each step."""
         self._optimizers: dict[Any, int] = {}
@@ -189,12 +189,9 @@ class CloseLook:
                 outputs, self._leaves = inside, {}  # those of a transform are others in each call
             self._call = stack_here(4)  # root < _before < the function < backward
             bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
-            if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
-                if (loss := numbers_of(outputs[0])) is not None:
-                    self._history.append({"call": self._calls, "loss": float(loss)})
-                    self._behind.append(frozenset(self._leaves))
-                for kept in (self._history, self._behind):
-                    del kept[: max(0, len(kept) - 2 * KEPT_STEPS)]
+            alone = len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1
+            if alone and (loss := numbers_of(outputs[0])) is not None:
+                self._history.append(({"call": self._calls, "loss": float(loss)}, frozenset(self._leaves)))
             self._calls += 1
             if bad and not (self._only and index < self._start):
                 self._finish("loss", bad)
@@ -216,9 +213,10 @@ class CloseLook:
                 squares = sum(n * n for _, n in each)
                 number = self._optimizers.setdefault(optimizer, len(self._optimizers))
                 if self._history:
-                    self._history[-1]["norm"] = squares**0.5
-                    self._history[-1]["optimizer"] = number
-                    self._history[-1]["weights"] = sum(_norm(p) ** 2 for p in mine) ** 0.5
+                    latest = self._history[-1][0]
+                    latest["norm"] = squares**0.5
+                    latest["optimizer"] = number
+                    latest["weights"] = sum(_norm(p) ** 2 for p in mine) ** 0.5
                 step = stack_here(2)
                 for p, n in each:
                     self._steps[id(p)] = number, step
@@ -346,8 +344,7 @@ class CloseLook:
         chain.sort(key=lambda r: r.number)
         others = [r for r in self._births.since(self._since) if r not in chain]
         # What other parameters have gone through says nothing of these.
-        pairs = zip(self._history, self._behind, strict=True)
-        history = [h for h, behind in pairs if not self._leaves or not behind.isdisjoint(self._leaves)]
+        history = [h for h, behind in self._history if not self._leaves or not behind.isdisjoint(self._leaves)]
         return {
             "what": what,
             "names": [names.get(id(p), "") for p in parameters][:40],
