@@ -61,6 +61,8 @@ class _Local:
         """Where the first of these leaves was used, for those of a wrapped module."""
         self.wrapper: Any = None
         self.converted = False
+        self.through = False
+        """Whether it came through the wrapper's own forward, whose hooks then did nothing."""
         self.samples: dict[int, list[float]] = {}
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
@@ -70,8 +72,9 @@ class Unreduced(Open):
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
     ``wrapper-outdated``: the same, but the wrapper was called, and these parameters were made after it; with
-    ``facts["converted"]`` they have another dtype or device since, and with ``facts["sharded"]`` the module is one of
-    ``fully_shard``, and none of its groups has them.
+    ``facts["converted"]`` they have another dtype or device since, with ``facts["through"]`` they are those that it was
+    made with and have lost its hooks, and with ``facts["sharded"]`` the module is one of ``fully_shard``, and none of
+    its groups has them.
 
     ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
     DistributedSampler divides the data among them.
@@ -87,6 +90,10 @@ class Unreduced(Open):
         self._open: tuple[_Local, dict[int, Any]] | None = None
         self._calls: list[_Local] = []
         """Those whose gradients no step has used yet."""
+        self._heard = False
+        """Whether a backward call since the latest step has started a collective."""
+        self._newest = -1
+        """The number of the newest node that a wrapped module began with: a forward prepares the hooks for one call."""
         self._before = -1
         """The count at the latest step."""
         self._stepped: dict[int, list[float]] = {}
@@ -123,8 +130,11 @@ class Unreduced(Open):
             local.wrapper = weakref.ref(wrapper)
             if not unknown and _is_sharded(wrapper):
                 return  # it is one of FSDP2's own parameters that are behind this loss
-            forward = None if unknown or local.converted else type(wrapper).forward.__code__
-            local.stack = _used_at(call.roots, mine, forward)
+            number, local.stack, through = _used_at(call.roots, mine, type(wrapper).forward.__code__)
+            local.through = through and not unknown and not local.converted
+            anew, self._newest = number > self._newest, max(number, self._newest)
+            if local.through and not (anew and call.noted[1] == "backward" and _is_to_average(wrapper)):
+                return
         if wrapper is None or local.stack is not None:
             self._open = local, mine
 
@@ -136,6 +146,8 @@ class Unreduced(Open):
         if self._count() == local.count:
             local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
+        else:
+            self._heard = True
 
     def wants(self, _seen: Seen) -> bool:
         return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
@@ -145,7 +157,7 @@ class Unreduced(Open):
         if self._bypassed and count != self._before:
             self._bypassed[0].facts["collectives"] = True
         held = {id(p): p for p in parameters_of(optimizer)}
-        mine = [c for c in self._calls if c.leaves & held.keys()]
+        mine = [c for c in self._calls if c.leaves & held.keys() and not (c.through and self._heard)]
         self._calls = [c for c in self._calls[-MOST_LOOKS:] if c not in mine]
         if count != self._before:
             self._alone.clear()  # what was sent may have been the parameters
@@ -155,7 +167,7 @@ class Unreduced(Open):
         # A step in between, by gradients that were averaged, changes parameters as well.
         known = mine[-1].leaves if mine else self._stepped.keys()
         self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
-        self._before = count
+        self._before, self._heard = count, False
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
         bypassed, quiet = local.wrapper is not None, count == local.count
@@ -245,7 +257,8 @@ class Unreduced(Open):
 
     def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
         audit = self._audit
-        kind = "wrapper-outdated" if local.unknown or local.converted else "wrapper-bypassed"
+        lost = local.unknown or local.converted or local.through
+        kind = "wrapper-outdated" if lost else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
         sign = self._sign(kind, local.noted, None, local.leaves, optimizer=seen.id, count=OFTEN)
         if local.stack is None:
@@ -257,7 +270,7 @@ class Unreduced(Open):
         wrapper = local.wrapper()
         sign.stack, sign.other = self._frames(_around(local.stack.raw, wrapper)), sign.stack
         sign.facts = {"collectives": not quiet or local.count != self._before, "sharded": _is_sharded(wrapper)}
-        sign.facts["converted"] = local.converted
+        sign.facts |= {"converted": local.converted, "through": local.through}
         self._bypassed.append(sign)
         audit.tell_early()
 
@@ -291,6 +304,11 @@ def _is_converted(wrapper: Any) -> bool:
     return any(p.device.type != wrapper.device_type for p in held) or size not in (None, now)
 
 
+def _is_to_average(wrapper: Any) -> bool:
+    """Whether a backward through its forward averages gradients now: not under ``no_sync()``, nor by another's hook."""
+    return wrapper.require_backward_grad_sync and not getattr(wrapper, "_comm_hooks", ())
+
+
 def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
     """Those of these leaves that a wrapper has no hooks for: its parameters are the ones that it was made with. One
     that has hooks of its own may be averaged in them."""
@@ -308,20 +326,22 @@ def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
     return {i: p for i, p in leaves.items() if i in left and not hasattr(p, "device_mesh")}
 
 
-def _used_at(roots: list[Any], leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
-    """Where one of these leaves was first used; None where any was used inside of this forward, or it is not known."""
-    first: tuple[int, stacks.Stack] | None = None
+def _used_at(roots: list[Any], leaves: dict[int, Any], forward: Any) -> tuple[int, stacks.Stack | None, bool]:
+    """Where one of these leaves was first used, with the number of the node (-1 and None where it is not known); and
+    whether any was used inside of this forward."""
+    first, at, through = -1, None, False
     for number, (node, following) in enumerate(walk.nodes_behind(roots)):
         if number >= walk.DEEP - 1:
-            return None
+            return -1, None, through
         if not any(type(n).__name__ == "AccumulateGrad" and id(n.variable) in leaves for n, _ in following):
             continue
         stack = stacks.stack_of(node)
-        if stack is None or forward in stack.raw[::2]:
-            return None
-        if first is None or node._sequence_nr() < first[0]:
-            first = node._sequence_nr(), stack
-    return first[1] if first is not None else None
+        if stack is None:
+            return -1, None, through
+        through = through or forward in stack.raw[::2]
+        if at is None or node._sequence_nr() < first:
+            first, at = node._sequence_nr(), stack
+    return first, at, through
 
 
 def _around(raw: stacks.RawStack, wrapper: Any) -> stacks.RawStack:

@@ -23,8 +23,8 @@ Nothing is raised, and each rank's loss may even fall. Three programs do that:
 - **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
 - **the wrapper is older than the parameters**: a conversion that makes new ones or gives them another dtype or device,
-  or a layer that is added later. The same holds of `fully_shard`: an adapter or a head that a module gets after it
-  belongs to none of FSDP2's groups;
+  be it for a moment, or a layer that is added later. The same holds of `fully_shard`: an adapter or a head that a
+  module gets after it belongs to none of FSDP2's groups;
 - **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
   program averages nothing itself.""",
     why="""\
@@ -118,14 +118,20 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
     name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     are = "are" if len(sign.parameters) != 1 else "is"
     why = f"{names} {are} none of those" if names else "These are others"
-    why, made, lists = f"{why}: a conversion or a new layer made another parameter", "made", "lists others"
+    why = f"The wrapper has hooks in the parameters that it was made with. {why}: a conversion or a new layer made "
+    why, made, lists = f"{why}another parameter", "made", "lists others"
     unheard = "runs parameters that the wrapper does not know"
-    if sign.facts.get("converted"):
-        why, made = "Another dtype or device drops the hooks of a parameter", "converted"
+    back = bool(sign.facts.get("through"))
+    if back and any("no_sync" in text for text in program.sources.values()):
+        return None
+    if back or sign.facts.get("converted"):
+        why, made = "Another dtype or device drops the wrapper's hooks from a parameter", "converted"
         unheard, lists = "runs parameters that have lost the wrapper's hooks", "was made for another dtype or device"
+    if back:
+        why, lists = f"{why}, and the old one does not bring them back", "had prepared its hooks in `forward`"
     title = "make the DistributedDataParallel after the last change of its module"
     note = "First move, convert and extend the module; then wrap it, and make the optimizer."
-    text = f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient."
+    text = f"{why}. Each rank steps by its own gradient."
     weight = Proof.COLLECTIVES.at(0.95, not sign.facts.get("collectives"))
     headline = f"DDP does not average {names or 'new parameters'}, {made} after it"
     spans = (span("cause", frame, unheard), *span_of("related", sign.other, "fills their `.grad` on this rank alone"))

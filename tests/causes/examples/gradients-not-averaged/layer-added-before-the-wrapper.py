@@ -13,7 +13,7 @@ def work(rank, store):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     net.append(nn.Linear(2, 1))
-    model = DistributedDataParallel(net).to(torch.float64).float()  # the same parameters, converted
+    model = DistributedDataParallel(net.to(torch.float64).float())  # the same parameters, converted
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     torch.manual_seed(rank)
     for _ in range(5):
