@@ -25,6 +25,7 @@ from graphdoc.source.paths import (
     pairs,
     parse_expression,
     plain_names,
+    sides,
     spelled,
     targets_of,
 )
@@ -454,8 +455,8 @@ def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list
 
 
 def _holds_one(value: ast.expr, paths: list[str]) -> bool:
-    sides = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
-    return not any(is_constant(s, None) for s in sides) and any(ast.unparse(s) in paths for s in sides)
+    each = sides(value)
+    return not any(is_constant(s, None) for s in each) and any(ast.unparse(s) in paths for s in each)
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:

@@ -14,7 +14,7 @@ from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
 from graphdoc.program.tracker import behind
 from graphdoc.source.module import Function, each, walked
-from graphdoc.source.paths import called, is_attribute, is_name, path_of, plain_names
+from graphdoc.source.paths import called, is_attribute, is_constant, is_name, path_of, plain_names, sides
 from graphdoc.source.scopes import imported, names_bound, stands_for
 
 if TYPE_CHECKING:
@@ -153,9 +153,12 @@ def module_called(sources: SourceTexts, frame: Frame) -> str:
 
 def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr) -> str:
     """The path of the wrapper whose module this expression is."""
-    for value in (node, *(b.value for b in behind(sources, [frame], node))):
+    values = (node, *(b.value for b in behind(sources, [frame], node)))
+    for value in (side for v in values for side in sides(v)):
         if is_attribute(value, "module"):
             return path_of(value.value)
-        if called(value).startswith("unwrap") and isinstance(value, ast.Call) and len(value.args) == 1:
-            return path_of(value.args[0])
+        words = value.args if isinstance(value, ast.Call) else []
+        read = called(value) == "getattr" and is_constant(words[1], "module")
+        if read or (called(value).startswith("unwrap") and len(words) == 1):
+            return path_of(words[0])
     return ""

@@ -191,6 +191,11 @@ def called(node: ast.AST | None) -> str:
     return last_word(node.func) if isinstance(node, ast.Call) else ""
 
 
+def sides(value: ast.expr) -> tuple[ast.expr, ...]:
+    """What a value may be: both sides of a conditional expression."""
+    return (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+
+
 def elements(node: ast.AST | None) -> list[ast.expr]:
     """The elements of a tuple or list that is written out; none of anything else."""
     return node.elts if isinstance(node, ast.Tuple | ast.List) else []
