@@ -96,6 +96,8 @@ class Unreduced(Open):
         """The number of the newest node that a wrapped module began with: a forward prepares the hooks for one call."""
         self._before = -1
         """The count at the latest step."""
+        self._idle = {0}
+        """How far it went on from one step to the next, where no gradient and no parameter was changed by it."""
         self._stepped: dict[int, list[float]] = {}
         """What a few parameters were after that step, by id."""
         self._bypassed: list[Sign] = []
@@ -116,11 +118,8 @@ class Unreduced(Open):
         if found is None:
             return
         wrapper, mine = found
-        # Parameters that changed since the latest step while something was sent may be what is shared.
-        before = self._stepped if count != self._before else {}
-        now = self._sampled((i, p) for i, p in mine.items() if i in before)
-        if any(now[i] != before[i] for i in now):
-            self.looks = MOST_LOOKS
+        if count != self._before and self._is_shared(mine):
+            self.looks, self._alone = MOST_LOOKS, []
             return
         unknown = {} if wrapper is None else _unknown(wrapper, mine)
         mine = unknown or mine
@@ -159,7 +158,7 @@ class Unreduced(Open):
         held = {id(p): p for p in parameters_of(optimizer)}
         mine = [c for c in self._calls if c.leaves & held.keys() and not (c.through and self._heard)]
         self._calls = [c for c in self._calls[-MOST_LOOKS:] if c not in mine]
-        if count != self._before:
+        if not mine and count - self._before not in self._idle:
             self._alone.clear()  # what was sent may have been the parameters
         if mine:
             self._judge(mine[-1], held, seen, count)
@@ -171,13 +170,22 @@ class Unreduced(Open):
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
         bypassed, quiet = local.wrapper is not None, count == local.count
-        alone = quiet and (bypassed or count == self._before)
-        if bypassed and not quiet:
+        alone = quiet
+        if not quiet:
             now = self._sampled((i, held[i].grad) for i in local.samples if i in held)
             pairs = [(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]
             alone = bool(now) and _is_scaled(pairs)
-        if alone and self._often((seen.id, bypassed), OFTEN):
+        if not alone:
+            self._alone.clear()
+        elif not bypassed:
+            self._idle.add(count - self._before)
+        if alone and not self._alone and self._often((seen.id, bypassed), OFTEN):
             self._tell(local, seen, quiet)
+
+    def _is_shared(self, leaves: dict[int, Any]) -> bool:
+        """Whether parameters changed since the latest step; something was sent meanwhile."""
+        now = self._sampled((i, p) for i, p in leaves.items() if i in self._stepped)
+        return any(now[i] != self._stepped[i] for i in now)
 
     def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
         """Some numbers of the first of these."""

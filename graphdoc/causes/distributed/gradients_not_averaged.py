@@ -187,8 +187,8 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
     weight = likely(0.6)  # that the ranks are to train one model is not seen
     headline = f"{world} ranks train apart: nothing averages their gradients"
     text = "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
-    text += "collective ran while they trained, so each rank trains a model of its own."
+    text += "collective changed gradients or parameters, so each rank trains a model of its own."
     spans = span_of("cause", sign.stack, "fills `.grad` on this rank alone")
     remedies = (Remedy("wrap_model", title, "display", note),)
-    because = f"at {sign.count} steps of {name} no collective had run since the step before"
+    because = f"at {sign.count} steps of {name} no collective had changed a gradient or a parameter"
     return Finding(*weight, headline, text, spans, remedies=remedies, because=because)
