@@ -75,7 +75,7 @@ class Audit:
         self.unrecorded = Unrecorded(self)
         self.clips, self.deadends, self.moved, self.streams = Clips(self), DeadEnds(self), Moved(self), Streams(self)
         self.taken, self.beside, self.restored = Taken(self), BesideLoss(self), Restored(self)
-        unused = Unused(self, self.losses.watch)
+        unused = Unused(self)
         self.watches: list[Watch] = [
             *(unused, self.losses, Unstepped(self), Aliases(self), self.stale, self.followers, self.targets),
             *(self.unheld, Clearing(self), Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),

@@ -10,10 +10,10 @@ import dis
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING
 from graphdoc.capture.graph.walk import VIEWS
@@ -22,12 +22,6 @@ from graphdoc.capture.places.code_places import is_user_file, position
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors import saved
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted
-
 
 MOST_BASELINES = 8
 """Backward calls that are looked at for one."""
@@ -62,9 +56,8 @@ class Baselines(Watch):
     ``facts["own"]``: a loss of another optimizer fits the value, and ``parameters`` are those of the log-probability
     on which the factor depends as well."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._fitted: dict[int, tuple[stacks.Stack, frozenset[int]]] = audit.journal.living.forgetting({})
+    def set_up(self) -> None:
+        self._fitted: dict[int, tuple[stacks.Stack, frozenset[int]]] = self._journal.living.forgetting({})
         """Leaves behind the values that losses fit, by id, with where the first of these losses is computed, and all
         leaves behind its value."""
 
@@ -104,7 +97,7 @@ class Baselines(Watch):
         # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
         for operand, *sides in _scored(product, _is_from_distribution, LINEAR):
             factor, scored = (set(leaves_behind([side]) or ()) for side in sides)
-            held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
+            held = (set(o.parameters) for o in self._journal.optimizers.values())
             mine = set[int]().union(*(h for h in held if h & scored))
             others = {i for i in factor & (self._fitted.keys() - mine) if self._fitted[i][1] <= factor}
             if factor & scored & mine and others and others == factor - scored:
@@ -309,8 +302,7 @@ class References(Watch):
     ``facts["backward"]`` the backward call. ``own-self``: ``stack`` is a distance of parameters from themselves, seen
     ``count`` times, and nothing else was ever compared there."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._others: set[Any] = set()
         """Places at which two different values were compared."""
         self._own: dict[Any, Sign] = {}
@@ -319,7 +311,7 @@ class References(Watch):
     def called(self, call: EngineCall) -> None:
         if not self._own and (self._found or not self._may_look(MOST_COPIES, False)):
             return  # where copies are made in a later task, the distance is none from itself any more
-        every = self._audit.journal.optimizers.values()
+        every = self._journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
         stepped = {i: at for at, mine in latest for i in mine if i in call.leaves}
         if not stepped:
@@ -479,8 +471,7 @@ class Dropped(Watch):
     that an optimizer holds; ``facts["name"]``. All of them are in the loss by another way too, so that the value may be
     a constant; where it is the only way, a leftover is more likely."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._drops: dict[int, list[Drop]] = {}
         """By the id of the code, which the drop or this table keeps."""
         self._codes: list[CodeType] = []
@@ -529,7 +520,7 @@ class Dropped(Watch):
             return None
         without = _leaves(order, roots or {0}, set(taken))
         behind = _leaves(order, set(taken), set())
-        mine = behind & self._audit.journal.held()
+        mine = behind & self._journal.held()
         if not mine or not behind <= without:
             return None
         return next(iter(taken.values())), mine

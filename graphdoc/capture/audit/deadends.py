@@ -7,9 +7,10 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphdoc.capture.audit.watch import Sparse
+from graphdoc.capture.audit.watch import EngineCall, Sparse
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import (
     LINEAR,
@@ -30,12 +31,6 @@ from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
-
 
 # Parameters of which each element's own way to the loss is flat, and that are reached through a scale alone.
 # ``round(w / s) * s`` with ``s = w.abs().amax()``: the derivative of the rounding is zero, and what arrives at ``w``
@@ -154,8 +149,7 @@ class DeadEnds(Sparse):
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._refs: dict[int, Any] = {}
         self._met: Sign | None = None
         self._zeros = 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.constants import ends_of
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating
-from graphdoc.capture.audit.watch import Open, Watch
+from graphdoc.capture.audit.watch import EngineCall, Open, Watch
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors import saved
@@ -14,11 +15,6 @@ from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import ALL_ZEROS, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
 
 ENOUGH = 8
 """Steps from the first on, all with zeros alone, before anything is said."""
@@ -48,8 +44,7 @@ class Flattened(Open):
     number than zero; the first that is takes them out of the sign. ``starved`` with ``facts["zeros"]``: those of the
     whole optimizer, and no backward call has reached one of them; else ``all-zeros``, weak."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
         self._steps: dict[int, int] = {}
@@ -146,9 +141,8 @@ class ZeroLoss(Watch):
     """``zero-loss``, weak: ``stack`` is the backward call, ``count`` how often its loss was zero and its gradient was
     not. Looked for only where the user wants all signs."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self.over = "audit-all" not in audit.witness.words
+    def set_up(self) -> None:
+        self.over = "audit-all" not in self._audit.witness.words
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
 

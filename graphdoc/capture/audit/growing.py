@@ -7,9 +7,10 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.watch import LOOKS, Sparse
+from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at
@@ -17,11 +18,6 @@ from graphdoc.capture.tensors.access_paths import own_attributes, roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of
 from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Seen
-
 
 MOST_SEARCHES = 6
 MOST_VALUES = 3000
@@ -44,8 +40,7 @@ class Growing(Sparse):
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._before: dict[int, int] = {}
         """By optimizer: how many nodes there had been early on, or at the look before; a list that drops its first
         elements has none as old."""

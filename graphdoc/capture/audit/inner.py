@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.deadends import has_saved_the_same
-from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.audit.watch import Early, EngineCall, Watch
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.graph.summands import constants
 from graphdoc.capture.graph.walk import VIEWS, inputs_of, nodes_behind, op_of
@@ -25,8 +26,6 @@ from graphdoc.evidence import ITSELF, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
 
 
 ENOUGH = 4
@@ -51,10 +50,9 @@ class Inner(Early):
     """``inner-only``: ``stack`` is the latest such ``grad`` call, ``other`` the latest backward call, ``parameters``
     what no backward call has reached. Whether the gradient enters that call's loss, the source has to tell."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._entered: dict[int, _Entered] = {}
-        self._excused: set[int] = audit.journal.living.forgetting(set())
+        self._excused: set[int] = self._journal.living.forgetting(set())
         """Parameters that a gradient was asked for, or that entered one with ``create_graph``."""
         self._missed: list[tuple[list[Any], Sign]] = []
 
@@ -133,8 +131,7 @@ class Products(Watch):
     second was. ``suspect-residual``: it is not zero, and a loss is made of recorded gradients, of these as numbers
     perhaps."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._first: tuple[Noted, frozenset[int]] | None = None
         """The latest call with ``create_graph``, and the ids of its inputs."""
         self._sides: list[stacks.Stack] = []
@@ -226,8 +223,7 @@ class Unbent(Watch):
     losses that were computed from it; ``other`` is a function of straight pieces (``facts["op"]``) that it is of, and
     ``facts["backward"]`` the backward call."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._inputs = set[int]()
         """Of the calls with ``create_graph`` since the latest backward call, by id."""
         self._straight: tuple[str, stacks.Stack] | None = None

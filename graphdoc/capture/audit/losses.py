@@ -5,14 +5,15 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import Fingerprint
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import Estimator, TermWatch
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.cut_records import records_behind
+from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.events.cut_records import Record, records_behind
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
@@ -28,13 +29,6 @@ from graphdoc.capture.whatif.functions import with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
 from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Noted, Seen
-
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
 # (z - x).detach()`` the value is that of ``z`` and the gradient that of ``x``. What ``z`` was looked up in, a
@@ -99,10 +93,9 @@ class Losses(Watch):
     because what is computed from them is converted. ``suspect-term``, ``suspect-unreached``, ``suspect-zero``
     and, of a program with a backward of its own, ``suspect-function`` ask for a second run."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._witness = audit.witness
-        self.watch = TermWatch(audit.witness) if audit.early else None
+    def set_up(self) -> None:
+        self._witness = self._audit.witness
+        self.watch = TermWatch(self._audit.witness) if self._audit.early else None
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
         self._idle: dict[int, dict[int, Fingerprint]] = {}
@@ -126,10 +119,10 @@ class Losses(Watch):
         """By place: numbers that leave a graph and go on in it; what is lost with them is measured."""
         self._entered: deque[Record] = deque(maxlen=MOST_ENTERED)
         """Where what the losses take as constants had left its graph, by no word of the author's; the latest last."""
-        self._bypassed = Bypassed(audit)
-        self.older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
+        self._bypassed = Bypassed(self._audit)
+        self.older = weakref.WeakSet(functions.subclasses(self._audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
-        words = audit.witness.mode.split(":")
+        words = self._audit.witness.mode.split(":")
         self._measuring = "whatif" in words
         self.measured: dict[int, set[int]] = {}
         """By optimizer: positions of parameters on which a loss was measured to depend."""
@@ -193,7 +186,7 @@ class Losses(Watch):
         self._parts += 1
         if self._parts > MOST_PARTS:
             return []
-        held = self._audit.journal.held()
+        held = self._journal.held()
         if self.watch is not None:
             self.going_back.update((r.place, (r, b)) for r, b in self.watch.going_back(roots, held))
             return self.watch.drawn_into(roots, held)
@@ -253,11 +246,11 @@ class Losses(Watch):
                 self._suspects["hungry", seen.id].facts.clear()
             return set()
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
-        last = self._audit.journal.latest("backward")
-        had = self._audit.journal.with_grad
+        last = self._journal.latest("backward")
+        had = self._journal.with_grad
         found = any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
         # Of two that hold the same, it may have been the other one that has found them.
-        if last is None or last.index == before or not found or self._audit.journal.is_double(seen):
+        if last is None or last.index == before or not found or self._journal.is_double(seen):
             return set()
         self._hungry[seen.id] = steps + 1, last.index
         if steps == 0:
@@ -303,7 +296,7 @@ class Losses(Watch):
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase, or other calls give them
         gradients that no step has used."""
-        last = self._audit.journal.latest("backward")
+        last = self._journal.latest("backward")
         if len(cut) < OFTEN or last is None:
             return
         # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
@@ -313,7 +306,7 @@ class Losses(Watch):
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
         leaves.pop(record.place, None)
-        had = self._audit.journal.with_grad
+        had = self._journal.with_grad
         sign = Sign("cut-off", facts={"before": True, "cleared": not any(map(had.get, missed))} if before else {})
         if not before:  # the first run knows whether their turn came later
             held, idle = parameters_of(optimizer), behind & missed
@@ -324,7 +317,7 @@ class Losses(Watch):
 
     def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
-        had, reached = self._audit.journal.with_grad, self._audit.reached
+        had, reached = self._journal.with_grad, self._audit.reached
         without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
@@ -359,7 +352,7 @@ class Losses(Watch):
         if ("unreached", seen.id) in self._suspects:
             self._forget_used(seen.id)
             return
-        missed, last = self._missed(optimizer), self._audit.journal.latest("backward")
+        missed, last = self._missed(optimizer), self._journal.latest("backward")
         if missed and self._audit.reached and last is not None:
             around = forwards_around(self._audit.torch, missed, self._witness.cwd)
             sign = self._sign_at("suspect-unreached", last, optimizer=seen.id, count=OFTEN, weak=True)
@@ -370,7 +363,7 @@ class Losses(Watch):
 
     def _forget_used(self, ident: int) -> None:
         """Forget those of an optimizer's that have been given a gradient since, or other numbers."""
-        had, reached, idle = self._audit.journal.with_grad, self._audit.reached, self._idle[ident]
+        had, reached, idle = self._journal.with_grad, self._audit.reached, self._idle[ident]
         alive = [(i, p) for i, read in idle.items() if (p := read.ref()) is not None]
         used = {
             i
@@ -404,7 +397,7 @@ class Losses(Watch):
         """Tell of the latest backward call, unless something has been told: that steps go on without what these
         operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
         gradient knows of."""
-        last, recorded = self._audit.journal.latest("backward"), self._unmeasured
+        last, recorded = self._journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
         # No place is told by what is but the author's word, nor by a draw that came out otherwise.
@@ -482,7 +475,7 @@ class Losses(Watch):
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
-        stepped = self._audit.journal.trained
+        stepped = self._journal.trained
         for sign in suspects:
             if sign.kind == "suspect-term":  # the loss may be that of any of them
                 sign.facts["optimizers"] = stepped

@@ -15,13 +15,14 @@ from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
 from types import CodeType, GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch.nn.utils import clip_grad
 
 from graphdoc.capture.audit.growing import values_at_hand
-from graphdoc.capture.audit.terms import TermWatch
-from graphdoc.capture.audit.watch import Early, Sparse, Watch
+from graphdoc.capture.audit.watch import Early, EngineCall, Sparse, Watch
+from graphdoc.capture.events.cut_records import Record
+from graphdoc.capture.events.journal import Entry, Noted, Seen
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, lines_of
@@ -29,13 +30,6 @@ from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
 from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Entry, Noted, Seen
-
 
 MOST_LOOKS = 16
 """Backward calls whose terms are walked through."""
@@ -71,18 +65,17 @@ class Unused(Watch):
     whole loss (``stack``) trains ``parameters`` alone, which no optimizer holds, and ``optimizer`` steps for it: all
     that it holds is another optimizer's as well."""
 
-    def __init__(self, audit: Audit, watch: TermWatch | None) -> None:
-        super().__init__(audit)
-        self._watch = watch
+    def set_up(self) -> None:
+        self._watch = self._audit.losses.watch
         self._calls: list[tuple[Noted, list[Term]]] = []
         """The looked-at calls since the latest step."""
         self._waiting: list[_Waiting] = []
-        self._held: set[int] = audit.journal.living.forgetting(set())
+        self._held: set[int] = self._journal.living.forgetting(set())
         """Ids of the parameters of optimizers that have stepped."""
         self._used: set[Any] = set()
-        self._idle: set[int] = audit.journal.living.forgetting(set())
+        self._idle: set[int] = self._journal.living.forgetting(set())
         """Ids of what backward calls reach again and again and nobody trains."""
-        self._untrained: set[int] = audit.journal.living.forgetting(set())
+        self._untrained: set[int] = self._journal.living.forgetting(set())
         """Those of the term that was told."""
 
     def called(self, call: EngineCall) -> None:
@@ -127,7 +120,7 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        had = {} if self._journal.is_double(seen) else self._journal.with_grad
         if whole and any(p.grad is not None or had.get(id(p)) for p in every):
             return  # it uses what another call has left
         for term in terms:
@@ -140,7 +133,7 @@ class Unused(Watch):
         if not known or not self._often(one.key, ENOUGH):
             return
         untrained = one.term.leaves - self._held
-        journal = self._audit.journal
+        journal = self._journal
         stepping = journal.optimizers.get(one.optimizer)
         if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
             if not self._found:
@@ -161,7 +154,7 @@ class Unused(Watch):
 
     def signs(self) -> list[Sign]:
         """What was found, unless an optimizer has been given it since."""
-        return [] if self._untrained & self._audit.journal.held() else self._found
+        return [] if self._untrained & self._journal.held() else self._found
 
 
 # Sums that hold a loss and are never differentiated: what is added there trains nobody.
@@ -177,8 +170,7 @@ class BesideLoss(Early):
     """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone, and no later call
     goes through the sum or its other terms. A second run differentiates these."""
 
-    def __init__(self, audit: Any) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._roots: list[int] = []
         """Sequence numbers of what was differentiated."""
         self._known: dict[int, int] = {}
@@ -193,7 +185,7 @@ class BesideLoss(Early):
         """Where what the latest of them differentiated was made."""
 
     def began(self, call: EngineCall) -> None:
-        optimizers = self._audit.journal.optimizers.values()
+        optimizers = self._journal.optimizers.values()
         looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LATEST for seen in optimizers))
         if not looks and not self._seen:
             return
@@ -246,7 +238,7 @@ class BesideLoss(Early):
         own = type(node).__name__ in SUMS and node._sequence_nr() not in self._through
         if not own or mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
             return []
-        held = self._audit.journal.held()
+        held = self._journal.held()
         left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
         return [t for t in islice(left, MOST_LEFT) if not Part(t).leaves.isdisjoint(held)]
 
@@ -334,14 +326,13 @@ class Clips(Sparse):
     ``facts["early"]`` whether the first one found no gradient: it stands in front of backward. Or ``nothing-given``:
     the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._clips: list[_Clip] = []
         self._within: dict[int, int] = {}
         """By optimizer: the latest call of backward that has run a step of it, in a hook."""
         self._over = self._judged = False
         for name in _FUNCTIONS:
-            audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
+            self._audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
 
     def _note(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
         """The gradients of these parameters are about to be bounded."""
@@ -365,11 +356,11 @@ class Clips(Sparse):
 
     def _owners(self, ids: set[int]) -> set[int]:
         """The optimizers that have stepped one of these parameters (ids)."""
-        return {s.id for s in self._audit.journal.optimizers.values() if not ids.isdisjoint(s.parameters)}
+        return {s.id for s in self._journal.optimizers.values() if not ids.isdisjoint(s.parameters)}
 
     def _in_backward(self) -> bool:
         """Whether a backward call runs what happens now: in its own thread, or in one of a device, which calls none."""
-        journal, running = self._audit.journal, self._audit.witness.calls.running
+        journal, running = self._journal, self._audit.witness.calls.running
         here = journal.here.number
         if not running or any(thread == here for *_, thread in running):
             return bool(running)
@@ -379,7 +370,7 @@ class Clips(Sparse):
         """A step of one of these, where the latest backward call has run steps of them all."""
         latest = self._audit.witness.calls.latest
         every = bool(owners) and all(self._within.get(o) == latest for o in owners)
-        return self._audit.journal.latest("step", max(owners)) if every else None
+        return self._journal.latest("step", max(owners)) if every else None
 
     def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
         """A call that bounds gradients of these alone again and again, or of others too, their ids, and the optimizer
@@ -388,7 +379,7 @@ class Clips(Sparse):
         mine = [c for c in mine if c.ids == mine[-1].ids]
         if len(mine) < FEW or not (alone or mine[-1].bounds):  # a bound that is never reached changes nothing
             return None
-        after = (e for e in self._audit.journal.entries() if e.index >= mine[0].index and e.kind == "step")
+        after = (e for e in self._journal.entries() if e.index >= mine[0].index and e.kind == "step")
         step = next(after, None)
         return (self._frames(mine[-1].raw), mine[-1].ids & loose, step.optimizer) if step is not None else None
 
@@ -416,7 +407,7 @@ class Clips(Sparse):
 
     def _judge(self) -> None:
         self._judged = self._over
-        entries = self._audit.journal.entries()
+        entries = self._journal.entries()
         for clips in self._by_place():
             if len(clips) < ALIKE:
                 continue
@@ -467,7 +458,7 @@ class Clips(Sparse):
         return "", None
 
     def _used_by(self, step: Entry) -> set[int]:
-        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        return {i for s in self._journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
 
     def _how_of_nobody(self, clip: _Clip, before: list[Entry], step: Entry) -> tuple[str, Entry | None]:
         """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The
