@@ -294,7 +294,6 @@ _DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0",
 
 _BENT = {"PowBackward0", "AbsBackward0", "NormBackward0", "NormBackward1", "LinalgVectorNormBackward0"}
 """What makes a distance of a difference; the sum of differences is a zero that carries a graph, perhaps on purpose."""
-_settings: dict[type, tuple[str, ...]] = {}
 
 
 class References(Watch):
@@ -435,12 +434,8 @@ class _Value:
 def _setting(node: Any) -> str:
     """The shape of what a node has made and the numbers that it was made by."""
     cls = type(node)
-    names = _settings.get(cls)
-    if names is None:
-        every = set(dir(cls))
-        names = tuple(sorted(a for a in every if a.startswith("_saved_") and "_raw" + a not in every))
-        _settings[cls] = names
     shapes = [tuple(m.shape) for m in getattr(node, "_input_metadata", ())]
+    names = (a for a in dir(cls) if a.startswith("_saved_") and a not in walk.attributes(cls))
     return repr((shapes, [getattr(node, name) for name in names]))
 
 

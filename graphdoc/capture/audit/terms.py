@@ -30,6 +30,7 @@ from graphdoc.capture.second_run.cut_recorder import (
     REMADE,
     came_without_graph,
     flat,
+    name_of,
 )
 from graphdoc.capture.second_run.cuts import CutWatch, is_draw
 from graphdoc.capture.second_run.reentries import BY_NAME, Reentries
@@ -166,11 +167,11 @@ class TermWatch(CutWatch):
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self.over:
             return
-        self._operations += getattr(func, "__name__", "") != "__get__" and self._name(func) not in QUIET
+        self._operations += getattr(func, "__name__", "") != "__get__" and name_of(func) not in QUIET
         if self._operations >= MOST_OPERATIONS:
             return
         super()._note(func, args, kwargs, result)
-        name, values = self._name(func), [*args, *(kwargs or {}).values()]
+        name, values = name_of(func), [*args, *(kwargs or {}).values()]
         self._note_gradients(name, values, result)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
             given = [v for v in flat(values) if isinstance(v, self._torch.Tensor)]

@@ -12,12 +12,13 @@ import struct
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from itertools import pairwise
 from sys import _getframe
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.events.journal import Seen, leaves_behind
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places.code_places import OURS, entries_of
 from graphdoc.capture.places.frames import user_stack
@@ -30,9 +31,6 @@ from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from graphdoc.capture.events.journal import Seen
     from graphdoc.capture.witness import Witness
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.events.cut_records import Record, records_behind
-from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, output_shape, reached
+from graphdoc.capture.graph.walk import DEEP, Graph, inputs_of, nodes_behind, output_shape, reached
 from graphdoc.capture.second_run.cuts import is_draw
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.walk import Graph
-
 
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""

@@ -21,11 +21,10 @@ from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.tensors.facts import is_leaf
-from graphdoc.evidence import Cut
+from graphdoc.evidence import Cut, Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.graph.autopsy import Autopsy
-    from graphdoc.evidence import Evidence
 
 
 # What a loss without a graph is a sum of: the cuts on which each of its terms hangs, by what made it.

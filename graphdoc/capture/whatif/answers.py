@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphdoc.capture.audit.deadends import ZERO
-from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
+from graphdoc.capture.events.cut_records import NEAR, Record, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, NOISE, ZEROS, Result
-from graphdoc.capture.whatif.window import answer_of
+from graphdoc.capture.whatif.window import Target, answer_of
 from graphdoc.evidence import (
     BESIDE,
     GRADIENTS,
@@ -34,9 +34,7 @@ from graphdoc.evidence import (
 )
 
 if TYPE_CHECKING:
-    from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.whatif import WhatIf
-    from graphdoc.capture.whatif.window import Target
 
 ENOUGH = 2
 """Steps at which the same was measured before it is told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
 from types import CodeType
@@ -21,8 +22,6 @@ from graphdoc.capture.whatif.moves import size_of
 from graphdoc.capture.whatif.window import ForkWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from graphdoc.capture.audit import Audit
 
 

@@ -103,7 +103,7 @@ def _going_back(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
     found = audit.losses.going_back if audit is not None and not probe.trial else {}
     base = (yield Move(first=True)) if found else ""
     if isinstance(base, dict):
-        watch = Uncut(probe.look, found.keys())
+        watch = Uncut(found.keys())
         changed, _ = yield from gradients_with(target, Result(base=base), watch, COUNTS, by_size=True)
         probe.answers.going_back(target, changed, [*found.values()])
 
