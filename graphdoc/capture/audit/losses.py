@@ -229,7 +229,7 @@ class Losses(Watch):
             self._bypassed.missed(optimizer, seen, missed, self.watch.estimators.values())
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
-            entered = [(r, r.behind) for r in self._entered if r.behind & missed and not self.watch.is_beside(r)]
+            entered = [(r, r.behind) for r in self._entered if r.behind & missed and not r.beside]
             self._tell_missed(entered, missed, optimizer, seen)
         self.watch.stepped()
 
@@ -269,11 +269,11 @@ class Losses(Watch):
         before what was not recorded."""
         assert self.watch is not None
         leaves, off = (
-            [(r, behind) for r, behind in found.values() if behind & missed]
+            [(r, behind) for r, behind in found.items() if behind & missed]
             for found in (self.watch.leaves, self.watch.switched_off)
         )
-        used = self.watch.used() if leaves or off else set()
-        cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
+        used = self.watch.used() if leaves or off else set[Record]()
+        cut = [(r, b) for r, b in leaves if r in used or not r.recording]  # the rest is looked at by people
         cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
         if hungry and not cut:
             # NumPy's and Python's arithmetic is not seen; that nothing of it has a graph in the end, is.
@@ -281,9 +281,9 @@ class Losses(Watch):
         # A leaf that no backward call has reached is in no loss.
         cut = [(r, b) for r, b in cut if r.op != COPIES or r.place in self._asked]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
-            whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
+            whole = frozenset().union(*(b for r, b in self.watch.leaves.items() if not r.recording))
             cut[-1] = cut[-1][0], cut[-1][1] | whole
-        return cut or [(r, b) for r, b in off if id(r) in used]
+        return cut or [(r, b) for r, b in off if r in used]
 
     def _tell_missed(
         self,
@@ -388,7 +388,7 @@ class Losses(Watch):
         """Whether what is converted at this place goes on with its graph beside. A tensor that is detached may go on
         too, into its own norm for instance, and yet reach no loss."""
         watch = self.watch
-        at = [r for r, _ in watch.leaves.values() if r.place == place] if watch is not None else []
+        at = [r for r in watch.leaves if r.place == place] if watch is not None else []
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
     def tell_measured(

@@ -7,7 +7,7 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -61,7 +61,6 @@ _LOOKUPS = ("Embedding", "Index", "Gather")
 _LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
-MOST_DETACHED = 200
 
 
 @dataclass
@@ -86,23 +85,16 @@ class TermWatch(CutWatch):
         """The same of sums, element by element, of a derivative without a graph and one with it."""
         self._second: deque[Record] = deque(maxlen=MOST_LEFT)
         """Gradients without a graph of what recorded gradients went into."""
-        self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
+        self.leaves: dict[Record, frozenset[int]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
-        self.switched_off: dict[int, tuple[Record, frozenset[int]]] = {}
+        self.switched_off: dict[Record, frozenset[int]] = {}
         """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, Estimator] = {}
         """By place."""
         self.bypasses: set[Any] = set()
         """Places of what is detached in them."""
-        self._differences: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
-        """By the id of the record of a detached difference: the sequence number of either side, with the leaves behind
-        it and those that are only behind the other one."""
-        self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
-        """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
-        self._beside: dict[int, Record] = {}
-        """Records of numbers that were added to what has the same leaves behind it."""
-        self._left: dict[int, int] = {}
-        """By the id of the record of a conversion: the sequence number of what was converted."""
+        self._detached: deque[Record] = deque(maxlen=MOST_LEFT)
+        """Single numbers that were detached."""
         self._surrogates: set[int] = set()
         """Sequence numbers of values that had their own number taken off."""
         self.shown: set[Any] = set()
@@ -197,10 +189,10 @@ class TermWatch(CutWatch):
         elif isinstance(result, self._torch.Tensor) and is_leaf(result) and result.requires_grad:
             own = self._of(result)
             if own is not None and own.origins and len(self.leaves) <= MOST_LEFT:
-                self.leaves[id(own)] = (own, own.behind)
+                self.leaves[own] = own.behind
                 self._into_leaves.append(own)
             records = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
-            self._into_leaves.extend({id(r): r for r in records if r is not None}.values())
+            self._into_leaves.extend({r: None for r in records if r is not None})
 
     def _nodes_of(self, values: Iterable[Any]) -> list[Any]:
         """The nodes that have made those of these that have a graph."""
@@ -213,10 +205,6 @@ class TermWatch(CutWatch):
         taken = [(n, r) for n, r, _ in self.entered_values.latest if n in numbers and not r.integral]
         latest = [r for _, r in sorted(taken, key=lambda e: -e[0])]
         return [r for r in records_behind(latest, MOST_FOLLOWED) if r.origins]
-
-    def is_beside(self, record: Record) -> bool:
-        """Whether this number was added to what has the same leaves behind it."""
-        return id(record) in self._beside
 
     def drawn_into(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Random draws that went as numbers into one term of this loss, which reaches nothing of what they were drawn
@@ -271,7 +259,7 @@ class TermWatch(CutWatch):
         to be seen in its place: who writes that wants the gradient of the one and the value of the other."""
         numbers = {n._sequence_nr() for n in self._nodes_of(flat)}
         records = [r for v in flat if (r := self._of(v)) is not None]
-        if not gains and any(self._left.get(id(r)) in numbers for r in records):
+        if not gains and any(r.left in numbers for r in records):
             self._surrogates.add(result.grad_fn._sequence_nr())
         elif numbers.isdisjoint(self._surrogates):
             return False
@@ -284,12 +272,12 @@ class TermWatch(CutWatch):
 
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""
-        return self._left.get(id(record)) in self._taken_up
+        return record.left in self._taken_up
 
-    def used(self) -> set[int]:
-        """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
+    def used(self) -> set[Record]:
+        """The records whose numbers have gone into something that has a graph, or into a new leaf."""
         entered = [r for _, r, _ in self.entered_values.latest]
-        return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
+        return set(records_behind([*entered, *self._into_leaves], MOST_FOLLOWED))
 
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
         values = flat(args)
@@ -316,14 +304,14 @@ class TermWatch(CutWatch):
                 cut = record
             if cut is None or (cut.op in _MEANT and not gains):
                 continue
-            part = cut.op in _MEANT and id(cut) not in self._detached
+            part = cut.op in _MEANT and cut.made_of is None
             if _is_met(value, behind, cut) or (part and not cut.behind & self._witness.journal.held()):
                 continue
             whole = gains and cut.switch is not None and is_users(cut.switch)
             if (cut.recording or whole) and not self._is_earlier(cut):
                 # Terms that were detached one by one and then added up are one constant.
                 parts = cuts if cut.op in _MEANT else []
-                each = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
+                each = [c for c in parts if c.made_of is not None and not self._is_earlier(c)]
                 self.terms[result.grad_fn._sequence_nr()] = (each or [cut], stacks.stack_here(4))
 
     def _note_gradients(self, name: str, given: list[Any], result: Any) -> None:
@@ -356,7 +344,7 @@ class TermWatch(CutWatch):
         """Whether a backward call has run since the cut, or through what was cut before that: what is kept from an
         earlier pass is meant as a number."""
         last = self._witness.journal.latest("backward")
-        return (last is not None and last.index >= cut.event) or self._left.get(id(cut)) in self._through
+        return (last is not None and last.index >= cut.event) or cut.left in self._through
 
     def _note_detached(self, value: Any, result: Any) -> None:
         if value.grad_fn is None or not self._torch.is_grad_enabled():
@@ -364,19 +352,18 @@ class TermWatch(CutWatch):
         record = self._of(result)
         if record is None:
             return
-        at, made_of = site_of(record.raw), frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
+        made_of = frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
         if not made_of.isdisjoint(self._through):
-            self._differentiated.add(at)
+            self._differentiated.add(site_of(record.raw))
         if value.numel() == 1:
-            self._detached[id(record)] = record, at, made_of
-            while len(self._detached) > MOST_DETACHED:
-                self._detached.popitem(last=False)
+            record.made_of = made_of
+            self._detached.append(record)
 
     def differentiating(self, roots: list[Any]) -> None:
         """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
         through = {n._sequence_nr() for n in top_of(roots)}
         self._through.extend(n._sequence_nr() for n in top_of(roots, rows=True))
-        self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
+        self._differentiated |= {site_of(r.raw) for r in self._detached if r.made_of and r.made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn
@@ -385,13 +372,13 @@ class TermWatch(CutWatch):
         first = next(numbers_in(result), None) if isinstance(result, list | tuple) else result
         record, _ = self._records.get(id(first), (None, None))
         if record is not None:
-            self.leaves[id(record)] = (record, record.behind)
-            self._left[id(record)] = node._sequence_nr()
+            self.leaves[record] = record.behind
+            record.left = node._sequence_nr()
             sides = [n for n, _ in node.next_functions if n is not None]
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 mine, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
                 numbers = [n._sequence_nr() for n in sides]
-                self._differences[id(record)] = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
+                record.sides = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
 
     def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
@@ -404,47 +391,45 @@ class TermWatch(CutWatch):
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
             if not is_recorded(self._torch):
-                self.leaves[id(record)] = (record, record.behind)
+                self.leaves[record] = record.behind
         elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
-            self.switched_off.setdefault(id(record), (record, record.behind))
+            self.switched_off.setdefault(record, record.behind)
 
     def _note_beside(self, record: Record, nodes: list[Any]) -> None:
         """Numbers are added to something with a graph that leads to all that lies behind them: they cut nothing off."""
-        if len(self._beside) >= MOST_LEFT:
-            return
-        cut = [r for r in records_behind([record], MOST_FOLLOWED) if id(r) in self.leaves or (r.origins and is_draw(r))]
+        cut = [r for r in records_behind([record], MOST_FOLLOWED) if r in self.leaves or (r.origins and is_draw(r))]
         reached = frozenset(leaves_behind(nodes) or ()) if cut else frozenset()
         for r in cut:
             if r.behind and r.behind <= reached:
-                self.leaves.pop(id(r), None)
-                self._beside[id(r)] = r
+                self.leaves.pop(r, None)
+                r.beside = True
 
     def _note_estimator(self, args: Any, result: Any) -> None:
         tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
         nodes = [v.grad_fn for v in tensors if v.grad_fn is not None]
         live = [n._sequence_nr() for n in nodes]
         for value in tensors:
-            record = self._of(value) if not value.requires_grad else None
-            if record is not None and nodes:
-                self._note_beside(record, nodes)
-            sides = self._differences.get(id(record), {}) if record is not None else {}
-            for mine, behind in (sides[number] for number in live if number in sides):
+            record = self._of(value) if nodes and not value.requires_grad else None
+            if record is None:
+                continue
+            self._note_beside(record, nodes)
+            for mine, behind in (side for number, side in (record.sides or {}).items() if number in live):
                 here = stacks.stack_here(4)
                 known = self.estimators.setdefault(site_of(here), Estimator(here, mine))
                 known.missed |= behind
                 known.made.append(result.grad_fn._sequence_nr())
-                self.bypasses.update([record.place] if record is not None else ())
+                self.bypasses.add(record.place)
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone
         elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
-        every = {id(r): r for cuts, _ in kept for r in cuts}
-        may = {i for i, r in every.items() if r.switch is not None or (r.op in _MEANT and i not in self._detached)}
+        every = {r for cuts, _ in kept for r in cuts}
+        may = {r for r in every if r.switch is not None or (r.op in _MEANT and r.made_of is None)}
         elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms] if may else []
-        may &= {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
-        kept = [(cuts, at) for cuts, at in kept if may.isdisjoint(map(id, cuts))]
+        may &= {*records_behind(elsewhere, MOST_FOLLOWED)}
+        kept = [(cuts, at) for cuts, at in kept if may.isdisjoint(cuts)]
         nodes = islice(nodes_behind(roots), DEEP) if self.residuals else ()
         return kept + [self.residuals[i] for n, _ in nodes if (i := n._sequence_nr()) in self.residuals]
 

@@ -240,6 +240,12 @@ class Record:
     numbers: bool = False
     void: bool = False  # a product with the number zero
     written: str = ""  # what made the alias without a graph through which this is written
+    left: int = -1  # the sequence number of what was converted
+    sides: dict[int, tuple[frozenset[int], frozenset[int]]] | None = None
+    """Of a difference that was detached: by the sequence number of either side, the leaves behind it and those that are
+    only behind the other one."""
+    beside: bool = False  # numbers that were added to what has the same leaves behind it
+    made_of: frozenset[int] | None = None  # of a single number that was detached: the nodes that it is the sum of
     depth: int = 0
     number: int = field(default_factory=lambda: next(_NUMBERS))
 
@@ -291,14 +297,14 @@ def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Reco
     return list(reached(starts, lambda r: r.inputs, most))
 
 
-def with_a_slope(starts: list[Record]) -> set[int]:
-    """The ids of the records of which more than whole numbers went into these: the others, indices of a maximum say,
+def with_a_slope(starts: list[Record]) -> set[Record]:
+    """The records of which more than whole numbers went into these: the others, indices of a maximum say,
     would leave them without a graph in any case."""
 
     def sloped(record: Record) -> Iterable[Record]:
         return (Counter(record.inputs) - Counter(record.counted)).keys()
 
-    return {id(r) for r in reached(starts, sloped, MOST_FOLLOWED)}
+    return set(reached(starts, sloped, MOST_FOLLOWED))
 
 
 def counted_out(chain: list[Record], record: Record) -> Record | None:

@@ -99,7 +99,7 @@ class CutWatch(CutRecorder):
         groups = apart(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
         sloped = with_a_slope(starts)
         for record, alike in groups:
-            lost = self._reason(record) == "no-grad" and not any(id(r) in sloped for r in alike)
+            lost = self._reason(record) == "no-grad" and sloped.isdisjoint(alike)
             counted = counted_out(chain, record) if lost else None
             if counted is not None:
                 evidence.cuts.append(self._cut(counted, True, autopsy, "nondifferentiable", alike))

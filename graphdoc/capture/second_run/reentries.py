@@ -77,13 +77,13 @@ class Reentries:
     """The conversions of one run, as they are made."""
 
     def __init__(self) -> None:
-        self._left: OrderedDict[int, Left] = OrderedDict()
+        self._left: OrderedDict[Record, Left] = OrderedDict()
         self._marks: dict[int, frozenset[Any]] = {}
 
     def note(self, record: Record | None, nodes: list[Any]) -> None:
         """What these nodes gave was converted."""
         if record is not None and nodes and record.recording:
-            self._left[id(record)] = Left(record, nodes, self._marks)
+            self._left[record] = Left(record, nodes, self._marks)
             if len(self._left) > MOST_LEFT:
                 self._left.popitem(last=False)
 
@@ -119,7 +119,7 @@ class Reentries:
         """By place: those that go into what they come from."""
         for number, entering in reversed([(n, r) for n, r in every if n in numbers][-MOST_ENTERED:]):
             chain = records_behind([entering], MOST_FOLLOWED)
-            late = [(r, left) for r in chain if r.event > since and (left := self._left.get(id(r))) is not None]
+            late = [(r, left) for r in chain if r.event > since and (left := self._left.get(r)) is not None]
             some = [(r, left) for r, left in late if not left.reduced and r.behind & leaves]
             if not some:
                 continue
