@@ -21,8 +21,6 @@ from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Holder, Sign
 
-TIMES = 2
-"""Steps by gradients that two calls on one loss have made."""
 LAST = 8
 """Steps of an optimizer after which it is looked at no more."""
 MOST_SAMPLED = 3
@@ -177,9 +175,9 @@ class Clearing(Sparse):
         again, self._root, self._again = self._again, None, None
         if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
             self._doubled += 1
-            if self._doubled == TIMES:
+            if self._doubled == FEW:
                 first, second, added = again
-                self._report(self._sign("added-twice", second, first, added, optimizer=seen.id, count=TIMES))
+                self._report(self._sign("added-twice", second, first, added, optimizer=seen.id, count=FEW))
         if seen.steps > LAST:
             self._uses(seen)
             return
@@ -274,7 +272,7 @@ class Clearing(Sparse):
         followed.leaked.append(seen.steps)
         turn = followed.leaked[0] - 1
         regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
-        if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
+        if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else FEW) and followed.cleared is not None:
             facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
             told = {"optimizer": seen.id, "count": len(followed.leaked), "facts": facts}
             self._report(self._sign("left-over", mine, foreign, map(id, every), **told))
@@ -290,12 +288,12 @@ class Clearing(Sparse):
             followed.again.append((seen.steps, spent[-1], fed[0]))
         followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
         places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
-        if len(followed.again) < TIMES or followed.cleared is None or len(places) != 1:
+        if len(followed.again) < FEW or followed.cleared is None or len(places) != 1:
             return
         steps, one = [n for n, *_ in followed.again], len({*places.pop()}) == 1
         # Of one line, in rounds of as many steps, the first of each begins anew; of two lines in turn, every second.
         begun = steps == [*range(2, steps[-1] - 1), steps[-1]]
-        if not (begun if one else len(steps) == TIMES and steps[1] - steps[0] >= TIMES) or followed.twice:
+        if not (begun if one else len(steps) == FEW and steps[1] - steps[0] >= FEW) or followed.twice:
             return
         followed.twice = True
         _, other, own = followed.again[-1]

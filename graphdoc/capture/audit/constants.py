@@ -12,7 +12,7 @@ from math import prod
 from types import CodeType
 from typing import Any, NamedTuple
 
-from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING
@@ -25,8 +25,6 @@ from graphdoc.evidence import Sign
 
 MOST_BASELINES = 8
 """Backward calls that are looked at for one."""
-OFTEN = 2
-"""Calls in which the same is seen before it is told."""
 MOST_PRODUCTS = 200
 """Products of one loss that are looked at: a rollout adds up one for each step."""
 MOST_WEIGHTS = 8

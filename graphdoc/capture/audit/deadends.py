@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.capture.audit.watch import EngineCall, Sparse
+from graphdoc.capture.audit.watch import ENOUGH, EngineCall, Sparse
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import (
@@ -132,8 +132,6 @@ MOST_TERMS = 12
 """Terms of one loss that are looked at one by one."""
 DEEPEST = 5
 """Additions inside each other that are worked out."""
-ENOUGH = 4
-"""Steps in which the gradients were zero."""
 
 Key = tuple[Any, int]
 

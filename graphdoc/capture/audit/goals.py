@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import inf, lgamma
 from typing import Any, NamedTuple
 
-from graphdoc.capture.audit.constants import LINEAR, OFTEN, ends_of
-from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.audit.constants import LINEAR, ends_of
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks

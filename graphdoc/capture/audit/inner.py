@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.deadends import has_saved_the_same
-from graphdoc.capture.audit.watch import Early, EngineCall, Watch
+from graphdoc.capture.audit.watch import ENOUGH, OFTEN, Early, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.graph.summands import constants
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
 
 
-ENOUGH = 4
-"""Steps of an optimizer after which its parameters are judged."""
-OFTEN = 2
-"""Inner gradients that a parameter has entered by then."""
 MOST_FOLLOWED = 2_000
 
 

@@ -11,7 +11,7 @@ from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import Fingerprint
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import Estimator, TermWatch
-from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
 from graphdoc.capture.events.cut_records import Record, records_behind
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import functions
@@ -35,8 +35,6 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 # codebook perhaps, needs a loss of its own, on ``z``. Looked at in a run that graphdoc starts by itself.
 
 MOST_MODULES = 40
-ENOUGH = 2
-"""Steps between which the values of such a parameter have stayed what they were: nobody updates it by hand."""
 
 
 class Bypassed(Watch):
@@ -51,7 +49,8 @@ class Bypassed(Watch):
             return
         held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
         sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
-        still = {one[0] for one in sizes if self._often(one, 1 + ENOUGH)}
+        # Steps between which its values have stayed what they were: nobody updates it by hand.
+        still = {one[0] for one in sizes if self._often(one, 1 + OFTEN)}
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
@@ -83,8 +82,6 @@ HUNGRY = 5
 """Steps in a row without any gradient of an optimizer that had some before, until that is noted."""
 MOST_PARTS = 6
 """Losses whose terms are looked at one by one."""
-OFTEN = 2
-"""Calls in which the same is seen before it is told."""
 
 
 class Losses(Watch):

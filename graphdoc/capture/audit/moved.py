@@ -6,7 +6,7 @@ from ctypes import string_at
 from typing import Any
 from zlib import crc32
 
-from graphdoc.capture.audit.watch import CLOSELY, LOOKS, EngineCall, Watch
+from graphdoc.capture.audit.watch import CLOSELY, LOOKS, OFTEN, EngineCall, Watch
 from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
@@ -102,8 +102,6 @@ def _read(memory: int, size: int) -> int:
 # that the audit looks at one number of one of them, each in its turn, which costs a microsecond. Whether the write came
 # behind the forward, a second run has to tell, which sees it happen.
 
-ENOUGH = 2
-"""Backward calls in which the same was seen."""
 MOST_LOOKS = 6
 """Graphs that are walked through for it."""
 MOST_CALLS = 30
@@ -247,6 +245,6 @@ class Moved(Watch):
         if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in call.order):
             return
         self._seen += 1
-        if self._seen == ENOUGH:
+        if self._seen == OFTEN:
             step = self._journal.latest("step")
-            self._found = [self._sign_at("suspect-write", call.noted, step, count=ENOUGH, weak=True)]
+            self._found = [self._sign_at("suspect-write", call.noted, step, count=OFTEN, weak=True)]

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
-from graphdoc.capture.audit.watch import EngineCall, Open, Watch
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Open, Watch
 from graphdoc.capture.events.journal import Noted, Seen, leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import roots_of_call
@@ -28,8 +28,6 @@ from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
-OFTEN = 2
-"""Steps of one optimizer by gradients of this rank alone, before it is told."""
 MOST_LOOKS = 12
 """Backward calls that are looked at."""
 MOST_SEARCHES = 4

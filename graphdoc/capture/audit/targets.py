@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.capture.audit.moved import is_readable
-from graphdoc.capture.audit.watch import At, Early, EngineCall, Watch
+from graphdoc.capture.audit.watch import OFTEN, At, Early, EngineCall, Watch
 from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SUMS, is_number
@@ -19,8 +19,6 @@ from graphdoc.capture.tensors.number_facts import has_memory, some_of
 MOST_COPIES = 200
 """Copies that are looked at; a program makes a few of each kind or very many."""
 
-OFTEN = 2
-"""Losses in which the same is seen before it is told, and networks beside the trained one that are looked for."""
 MOST_LOOKS = 6
 """Losses that reach a network which is copied into itself, until one contains its values twice."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import values_of
-from graphdoc.capture.audit.watch import At, EngineCall, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
@@ -78,10 +78,6 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int]) -> tuple[
 # without optimizer is nothing by itself: a backbone that is not trained gets gradients all the same. What is told
 # needs more: the optimizer holds parameters that no module has any more, or the parameter is a weight of the loss.
 
-ENOUGH = 4
-"""Backward calls that reach a parameter, and steps without it, before it is judged."""
-FEW = 2
-"""Times that a network is loaded in the training."""
 FLAG = "assign_to_params_buffers"
 """What ``load_state_dict(state, assign=True)`` leaves in the metadata of ``state``: later loads of it assign too."""
 MOST_JUDGED = 4

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from torch.nn.utils import clip_grad
 
 from graphdoc.capture.audit.growing import values_at_hand
-from graphdoc.capture.audit.watch import Early, EngineCall, Sparse, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, OFTEN, Early, EngineCall, Sparse, Watch
 from graphdoc.capture.events.cut_records import Record
 from graphdoc.capture.events.journal import Entry, Noted, Seen
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
@@ -37,8 +37,6 @@ MOST_TERMS = 20
 MOST_WAITING = 20
 LAST = 40
 """Steps of an optimizer after which nothing is waited for any more."""
-ENOUGH = 2
-"""Calls whose gradients were cleared before they were used."""
 
 
 class Term(NamedTuple):
@@ -130,7 +128,7 @@ class Unused(Watch):
 
     def _confirm(self, one: _Waiting) -> None:
         known = one.key not in self._used and one.term.leaves <= self._held | self._idle
-        if not known or not self._often(one.key, ENOUGH):
+        if not known or not self._often(one.key, OFTEN):
             return
         untrained = one.term.leaves - self._held
         journal = self._journal
@@ -138,11 +136,11 @@ class Unused(Watch):
         if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
             if not self._found:
                 self._untrained |= untrained
-                self._report(self._sign("passed-by", one.noted, None, untrained, optimizer=one.optimizer, count=ENOUGH))
+                self._report(self._sign("passed-by", one.noted, None, untrained, optimizer=one.optimizer, count=OFTEN))
             return
         if self._watch is None:
             if not self._found:
-                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=ENOUGH, weak=True)
+                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=OFTEN, weak=True)
                 self._found.append(sign)
                 self._untrained |= untrained
             return
@@ -278,8 +276,6 @@ def _places(nodes: list[Any]) -> set[Any]:
 
 # Calls that bound the gradients, and whether any step uses what they bound.
 
-ALIKE, FEW = 4, 2
-"""Calls in which the same was seen; and where something else speaks for it."""
 EACH = 6
 """Calls that are looked at from each place."""
 MOST = 40
@@ -386,7 +382,7 @@ class Clips(Sparse):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def signs(self) -> list[Sign]:
-        if not self._found and not self._judged and len(self._clips) >= ALIKE:
+        if not self._found and not self._judged and len(self._clips) >= ENOUGH:
             self._judge()
         return self._found
 
@@ -409,7 +405,7 @@ class Clips(Sparse):
         self._judged = self._over
         entries = self._journal.entries()
         for clips in self._by_place():
-            if len(clips) < ALIKE:
+            if len(clips) < ENOUGH:
                 continue
             seen = [self._how(clip, entries) for clip in clips]
             if seen[-1] is None:  # the call that decides has not come yet
@@ -479,6 +475,6 @@ class Clips(Sparse):
         clip, bounds = clips[-1], any(c.bounds for c in clips)
         sign = self._sign("clip-unused", clip.raw, about, clip.ids)
         sign.optimizer = min(self._owners(clip.ids), default=about.optimizer if about is not None else -1)
-        sign.event, sign.count = clip.index, ALIKE
+        sign.event, sign.count = clip.index, ENOUGH
         sign.facts = {"how": how, "bounds": bounds, "early": not clips[0].found}
         self._found.append(sign)
