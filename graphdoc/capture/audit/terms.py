@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
+from graphdoc.capture.audit.inner import has_derivative
 from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
@@ -319,7 +320,7 @@ class TermWatch(CutWatch):
         if name != "grad" or not isinstance(result, tuple) or len(given) < 2:
             return
         outputs, inputs = (tensor_roots(numbers_in([v])) for v in given[:2])
-        if self._has_derivative(outputs) and not self._has_derivative(inputs):
+        if has_derivative(self._witness, outputs) and not has_derivative(self._witness, inputs):
             records = (self._of(r) for r in result if isinstance(r, self._torch.Tensor) and not r.requires_grad)
             self._second.extend(r for r in records if r is not None)
 
@@ -332,13 +333,8 @@ class TermWatch(CutWatch):
             cut = next((r for r in behind if r in self._second), None)
             if cut is None or any(r.op in _LEAVING for r in behind) or self._is_earlier(cut):
                 continue
-            if self._has_derivative([result.grad_fn]):
+            if has_derivative(self._witness, [result.grad_fn]):
                 self.residuals[result.grad_fn._sequence_nr()] = ([cut], stacks.stack_here(5))
-
-    def _has_derivative(self, roots: list[Any]) -> bool:
-        """Whether a gradient that was recorded lies behind these nodes."""
-        kept = (stacks.stack_of(node) for node, _ in islice(nodes_behind([n for n in roots if n]), MOST_FOLLOWED))
-        return any(s is not None and stacks.made_in_backward(s, self._witness.calls.code) for s in kept)
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut, or through what was cut before that: what is kept from an
