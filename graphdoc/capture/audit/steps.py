@@ -14,14 +14,7 @@ from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
-from graphdoc.capture.tensors.facts import (
-    has_gradient,
-    instances_of,
-    is_hooked,
-    parameters_of,
-    steps_alone,
-    version_of,
-)
+from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of, steps_alone, version_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import Sample, numbers_of
 from graphdoc.evidence import AT_END, Sign

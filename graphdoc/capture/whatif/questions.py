@@ -20,13 +20,7 @@ from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, 
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
-from graphdoc.capture.whatif.functions import (
-    FunctionCheck,
-    OnCopies,
-    UncalledCheck,
-    with_backward,
-    with_own_backward,
-)
+from graphdoc.capture.whatif.functions import FunctionCheck, OnCopies, UncalledCheck, with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import (
     AGREES,
     ANOTHER,
