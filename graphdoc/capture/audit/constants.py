@@ -251,24 +251,18 @@ def ends_of(
         at: ends the way too.
         passed: takes the nodes on the way.
     """
-    todo = list(nodes)
-    seen = set(todo)
-    ends = []
-    for node in todo:
-        if len(todo) > MOST_INSIDE:
-            return []
-        name = type(node).__name__
-        following = walk.inputs_of(node)
+    ends: list[Any] = []
+
+    def further(node: Any) -> list[Any]:
+        name, following = type(node).__name__, walk.inputs_of(node)
         scaled = name in SCALING and (len(following) == 1 or through >= _NORMAL)
-        if (at is not None and at(node)) or not (name in through or scaled):
-            ends.append(node)
-            continue
-        if passed is not None:
-            passed.append(node)
-        fresh = [n for n in following if n not in seen]
-        seen.update(fresh)
-        todo += fresh
-    return ends
+        on = (at is None or not at(node)) and (name in through or scaled)
+        if not on or passed is not None:
+            (passed if on and passed is not None else ends).append(node)
+        return following if on else []
+
+    every = list(walk.reached(nodes, further))
+    return ends if len(every) <= MOST_INSIDE else []
 
 
 # Copies of parameters that were kept with their graph, and from which the parameters' distance is measured later.

@@ -134,6 +134,8 @@ DEEPEST = 5
 """Additions inside each other that are worked out."""
 
 Key = tuple[Any, int]
+Single = tuple[int | None, ...]
+"""The one dimension of size one over which a result is taken; None where a layer normalises groups of one element."""
 
 
 class DeadEnds(Sparse):
@@ -189,7 +191,7 @@ class DeadEnds(Sparse):
             order = walk.walk([term], MOST_NODES)
             blocks = {n: known[node] for n, node in enumerate(order.nodes) if node in known}
             # What is a constant by its shape counts where nothing else ends a gradient.
-            dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
+            dead = {n: b for n, b in blocks.items() if not b.single} or blocks
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
             block = dead[found[0]] if found is not None else None
             if found is None or block is None or block.own:  # of a distance from themselves ``References`` tells
@@ -252,14 +254,14 @@ class DeadEnds(Sparse):
         if kept is None:
             return
         self._met = self._sign_of(block, noted, kept)
-        self._rounds = block.single is not None and type(block.node).__name__ not in _SHARES
+        self._rounds = bool(block.single) and type(block.node).__name__ not in _SHARES
         self._refs = {id(p): Ref(p) for p in missed}
 
     def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
         sign = self._met_at(block.kind, block.node, kept, noted)
         sign.facts["inner"] = self._line(stacks.stack_of(block.inner) if block.inner is not None else None)
         sign.facts |= {"equal": True} if block.equal else {}
-        sign.facts |= {"single": block.single.dim} if block.single is not None else {}
+        sign.facts |= {"single": block.single[0]} if block.single else {}
         return sign
 
     def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: set[int]) -> bool:
@@ -433,7 +435,7 @@ class Block:
     inner: Any = None
     passes: tuple[Any, ...] = ()
     equal: bool = False
-    single: Single | None = None
+    single: Single = ()
     own: bool = False
 
 
@@ -445,7 +447,7 @@ def _block(node: Any) -> Block | None:
     if distance is not None:
         return Block(distance, kind="from-itself")
     single = constant_over(node)
-    if single is not None:
+    if single:
         return Block(node, single=single)
     ratio = _of_itself(node) if name == "ExpBackward0" else None
     if ratio is not None or name not in _SUMS:
@@ -520,54 +522,45 @@ def has_saved_the_same(one: Any, other: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Single:
-    """``dim``: the dimension of size one; None where a layer normalises groups of one element."""
-
-    dim: int | None
-
-
-def constant_over(node: Any) -> Single | None:
-    """Whether a result is a constant because it is taken over a single element; None where it is not."""
+def constant_over(node: Any) -> Single:
+    """Whether a result is a constant because it is taken over a single element; empty where it is not."""
     name = type(node).__name__
     try:
         if name in _SHARES:
-            dim = _single(node._input_metadata[0].shape, node._saved_dim)
-            return Single(dim) if dim is not None else None
+            return _single(node._input_metadata[0].shape, node._saved_dim)
         if name == "NativeLayerNormBackward0":
-            return Single(None) if all(int(n) == 1 for n in node._saved_normalized_shape) else None
+            return (None,) if all(int(n) == 1 for n in node._saved_normalized_shape) else ()
         if name == "NativeGroupNormBackward0":
-            return Single(None) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else None
+            return (None,) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else ()
         if name in ("DivBackward0", "SubBackward0"):
             one, two = node.next_functions[:2]
-            return _by_own_size(node, one, two) or (_by_own_size(node, two, one) if name == "SubBackward0" else None)
+            return _by_own_size(node, one, two) or (_by_own_size(node, two, one) if name == "SubBackward0" else ())
         if name in _DEVIATIONS and node._saved_correction == 0 and len(node._saved_dim or ()) == 1:
-            dim = _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
-            return Single(dim) if dim is not None else None
+            return _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
     except (AttributeError, IndexError, TypeError, RuntimeError):
         pass
-    return None
+    return ()
 
 
-def _by_own_size(node: Any, value: Key, at: Key) -> Single | None:
+def _by_own_size(node: Any, value: Key, at: Key) -> Single:
     """Of ``x / x.sum(1, keepdim=True)``, ``x - x.logsumexp(1, keepdim=True)`` and the like, where that has size 1."""
-    found: Single | None = None
+    found: Single = ()
     for _ in range(DEEPEST):
-        if found is not None and at == value:
+        if found and at == value:
             return found
         ways = [w for w in at[0].next_functions if w[0] is not None] if at[0] is not None else []
         if len(ways) != 1:
-            return None
+            break
         kind, at, over = kind_of(at[0]), ways[0], at[0]
-        if kind in _OWN_SIZES and found is None:
+        if kind in _OWN_SIZES and not found:
             shape, dims = at[0]._input_metadata[at[1]].shape, over._saved_dim
             singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]
-            if not singles or None in singles:
-                return None
-            found = Single(singles[0])
+            if not singles or not all(singles):
+                break
+            found = singles[0]
         elif kind not in _ALONG and not (kind == "Add" and _is_same(node)):
-            return None
-    return None
+            break
+    return ()
 
 
 def _is_same(node: Any) -> bool:
@@ -576,10 +569,10 @@ def _is_same(node: Any) -> bool:
     return value is not None and other is not None and value.shape == other.shape and bool((value == other).all())
 
 
-def _single(shape: Any, dim: Any) -> int | None:
-    """The dimension, if it has size one; None where it is larger."""
+def _single(shape: Any, dim: Any) -> Single:
+    """The dimension, if it has size one."""
     dim = saved.signed(dim)
-    return dim if -len(shape) <= dim < len(shape) and shape[dim] == 1 else None
+    return (dim,) if -len(shape) <= dim < len(shape) and shape[dim] == 1 else ()
 
 
 def _expand(node: Any, factor: float, terms: dict[Key, float], inner: list[Any], depth: int) -> None:

@@ -47,7 +47,6 @@ class Flattened(Open):
     def set_up(self) -> None:
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
-        self._steps: dict[int, int] = {}
         self._met: tuple[Sign, set[int], list[Ref]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
         self._alone = False
@@ -79,7 +78,7 @@ class Flattened(Open):
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
         audit = self._audit
-        steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + 1
+        steps = seen.steps
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
         zeros = {i for i in asked if is_zero(given[i])}
@@ -100,6 +99,8 @@ class Flattened(Open):
                 self._kept[seen.id] = sign
         elif not whole and (kept := self._kept.get(seen.id)) is not None and kept.kind == ALL_ZEROS:
             del self._kept[seen.id]
+        if seen.id in self._kept:
+            self._kept[seen.id].count = steps
 
     def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
         audit, told = self._audit, self._kept.pop(seen.id, None)
@@ -120,11 +121,6 @@ class Flattened(Open):
     def told(self) -> set[int]:
         """Ids of the parameters of which it is known why their gradient is zero."""
         return self._met[1] if self._kept and self._met is not None else set()
-
-    def signs(self) -> list[Sign]:
-        for ident, sign in self._kept.items():
-            sign.count = self._steps[ident]
-        return super().signs()
 
 
 # Losses that are zero by the way they are written, with gradients that are not: ``exp(x - x.detach())`` times an

@@ -251,19 +251,10 @@ class Census:
                 continue
             length = next((i for i, s in enumerate(path) if s.kind not in ("name", "attribute")), len(path))
             base = path[:length]
-            structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"
-            out.append(
-                Holder(
-                    text_of(path),
-                    root.function,
-                    shown_file(root.file, cwd),
-                    list(path),
-                    exact,
-                    text_of(base),
-                    structure,
-                    self._told_of(path),
-                )
-            )
+            held = Holder(text_of(path), root.function, shown_file(root.file, cwd), list(path), exact, text_of(base))
+            held.structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"
+            held.name = self._told_of(path)
+            out.append(held)
         return out
 
     def nearest(self, ident: int) -> int:
