@@ -11,18 +11,8 @@ from typing import Any
 
 from graphdoc.capture.audit.watch import ENOUGH, EngineCall, Sparse
 from graphdoc.capture.events.journal import Noted, Seen
-from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.summands import (
-    LINEAR,
-    PRODUCTS,
-    constants,
-    element_terms,
-    factor_of,
-    is_linear,
-    kind_of,
-    terms_of,
-    top_of,
-)
+from graphdoc.capture.graph import summands, walk
+from graphdoc.capture.graph.summands import is_linear, kind_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
@@ -184,8 +174,8 @@ class DeadEnds(Sparse):
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
-        held, terms = audit.journal.held(), terms_of(roots)
-        parts = element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
+        held, terms = audit.journal.held(), summands.terms_of(roots)
+        parts = summands.element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
         several = [t for some in (terms, parts) if len(some) > 1 for t in some[:MOST_TERMS]]
         for term in dict.fromkeys(several):
             order = walk.walk([term], MOST_NODES)
@@ -227,14 +217,14 @@ class DeadEnds(Sparse):
         node = term[number].node
         if type(node).__name__ not in DRAWS:
             return False
-        weights, varied = list[float | None](), constants(top_of(roots))
+        weights, varied = list[float | None](), summands.constants(summands.top_of(roots))
         given, held = {n for n, _ in walk.nodes_behind(walk.inputs_of(node))}, list[bool]()
-        for other in (walk.walk([t], MOST_NODES) for t in terms_of(roots) if t is not term.nodes[0]):
+        for other in (walk.walk([t], MOST_NODES) for t in summands.terms_of(roots) if t is not term.nodes[0]):
             alive = _alive(other, {f.number: True for f in other if _is_zero(f.node)})
             if any(other[n].leaf is p for n in alive for p in missed):
                 outer = _outer(other)
-                varied += constants(outer)
-                weights += constants(n for n in other.nodes if n not in outer)
+                varied += summands.constants(outer)
+                weights += summands.constants(n for n in other.nodes if n not in outer)
                 held.append(_may_hold_more(other, given))
         if None in weights + varied:
             return False
@@ -383,11 +373,11 @@ def _may_hold_more(order: Graph, given: Collection[Any]) -> bool:
         if node in given:
             continue
         numbers = any(n in given and _elements(n) < 2 for n in walk.inputs_of(node))
-        if numbers or kind not in _ELEMENTWISE + _REDUCING + LINEAR + _CURVED:
+        if numbers or kind not in _ELEMENTWISE + _REDUCING + summands.LINEAR + _CURVED:
             return True
         if None in (n for n, _ in node.next_functions):
             ups = walk.reached([number], above.__getitem__)
-            scaled = kind in ("Mul", "Div") and factor_of(node) is not None
+            scaled = kind in ("Mul", "Div") and summands.factor_of(node) is not None
             if not scaled and not (kind in ("Add", "Sub", "Rsub") and all(is_linear(order.nodes[n]) for n in ups)):
                 return True
     return False
@@ -470,7 +460,7 @@ def _is_looked_up(node: Any) -> bool:
     at = next((n for n in walk.reached([node], walk.inputs_of) if type(n).__name__ not in walk.VIEWS), node)
     held = [hasattr(n, "variable") for n in walk.inputs_of(at)]
     return kind_of(at) in ("Embedding", "Index", "IndexSelect", "Gather") or (
-        kind_of(at) in PRODUCTS and held == [True]
+        kind_of(at) in summands.PRODUCTS and held == [True]
     )
 
 
