@@ -135,11 +135,13 @@ _ROOM = array("i", [0]).tobytes() * 256
 """What the arrays of rows grow by: an append for each node takes longer."""
 
 
-@cache
-def attributes(cls: type) -> tuple[str, ...]:
-    """Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
+def _attributes(cls: type) -> tuple[str, ...]:
     every = dir(cls)
     return tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
+
+
+attributes: Callable[[Any], tuple[str, ...]] = cache(_attributes)
+"""Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
 
 
 def saved_in(node: Any, memory: Container[int | None]) -> list[str]:

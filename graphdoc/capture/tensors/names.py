@@ -8,7 +8,7 @@ import re
 import sys
 import types
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphdoc.capture.places.code_places import is_user_file, shown_file
@@ -32,7 +32,7 @@ class Privates:
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
         self._of_modules: set[int] = set()
-        self._is_librarys = functools.cache(_is_librarys)
+        self._is_librarys: Callable[[Any], bool] = functools.cache(_is_librarys)
 
     def note(self, owner: Any, step: Step, module: bool = False) -> Step:
         """Look at a step that was made from ``owner``. A step that counts is kept, so that its id stays its own."""
@@ -90,7 +90,7 @@ class Census:
 
     def __init__(self, roots: list[Root], torch: Any) -> None:
         self._torch = torch
-        self._kind = functools.cache(functools.partial(_classify, torch))
+        self._kind: Callable[[Any], str] = functools.cache(functools.partial(_classify, torch))
         self._privates = Privates()
         self.tensors: dict[int, Any] = {}
         self.tensor_paths: dict[int, list[tuple[Root, Path]]] = {}

@@ -282,8 +282,8 @@ class Answers:
         self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], key: str, facts: dict[str, Any]
     ) -> None:
         """The gradient of these parameters ends at this node, and did so at a step before."""
-        told = {"key": f"{key} {end['frames'][-1:]}", "count": self._probe.steps.get(id(target.optimizer), 0)}
-        self._tell(kind, target, end["frames"], chosen, name=DEAD, op=end["op"], **told, **facts)
+        facts |= {"op": end["op"], "count": self._probe.steps.get(id(target.optimizer), 0)}
+        self._tell(kind, target, end["frames"], chosen, f"{key} {end['frames'][-1:]}", DEAD, **facts)
 
     def _sign(
         self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
