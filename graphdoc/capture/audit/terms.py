@@ -102,7 +102,7 @@ class TermWatch(CutWatch):
         """Places of the numbers that are seen in the place of such a value's."""
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what its log-probability was multiplied with when it was first looked at."""
-        self._taken_up: set[int] = set()
+        self.taken_up: set[int] = set()
         """Sequence numbers of what a recorded operation has taken: it goes on with its graph."""
         tensor = self._torch.Tensor
         self._flags = (tensor.requires_grad_, tensor.requires_grad.__set__)
@@ -169,7 +169,7 @@ class TermWatch(CutWatch):
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
             given = [v for v in flat(values) if isinstance(v, self._torch.Tensor)]
             self.reentries.took(given, result)
-            self._taken_up |= {n._sequence_nr() for n in self._nodes_of(given)}
+            self.taken_up |= {n._sequence_nr() for n in self._nodes_of(given)}
         if name in _GIVES_NUMBERS:
             self.reentries.note(self._of(result), self._nodes_of(flat(flat(values[name in FILLED :]))))
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
@@ -212,15 +212,15 @@ class TermWatch(CutWatch):
         from, with the leaves among these that other terms reach. A draw whose log-probability is weighed, by another
         number for each element or in each step, is the author's way to learn from it."""
         parts = parts_of(roots)
-        entered = [(n, r) for n, r, _ in self.entered_values.latest]
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
-            for draw in part.drawn(entered) if missed else ():
+            for draw in self._drawn_in(part) if missed else ():
                 behind = draw.behind & missed
                 if not behind or draw.integral:
                     continue  # whole numbers are decisions
-                weights = [w for p in parts if p is not part for w in p.weights(draw, entered)]
+                others = (p for p in parts if p is not part and draw in self._drawn_in(p))
+                weights = [w for p in others for w in constants(p.nodes.values())]
                 weights += constants(top_of(roots, rows=True)) if weights else []
                 if None not in weights and self._weights.setdefault(draw.place, weights) == weights:
                     found.append((draw, frozenset(behind)))
@@ -230,15 +230,14 @@ class TermWatch(CutWatch):
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
         misses by that, and the sum. Not where another term trains these that knows nothing of the table: their task."""
-        idle = [s for s in self.estimators.values() if self._taken_up.isdisjoint(s.made)]
+        idle = [s for s in self.estimators.values() if self.taken_up.isdisjoint(s.made)]
         parts = parts_of(roots) if idle else []
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
-            taken = [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes and r.integral]
-            for node, record in taken if missed else ():
+            for node, record in self._taken_by(part) if missed else ():
                 cuts = (r for r in records_behind([record], MOST_FOLLOWED) if r.origins)
-                cut = next(cuts, None) if type(node).__name__.startswith(_LOOKUPS) else None
+                cut = next(cuts, None) if record.integral and type(node).__name__.startswith(_LOOKUPS) else None
                 if cut is None or not cut.integral:
                     continue
                 looked_up = leaves_behind([node]) or {0}
@@ -246,14 +245,22 @@ class TermWatch(CutWatch):
                     table, mine = unused.missed, unused.within
                     further = table.issuperset(looked_up) and not (part.leaves - table).isdisjoint(held)
                     met = further and mine & missed and mine <= cut.behind
-                    if met and all(self._takes(p, table) for p in parts if p.leaves & mine):
+                    takes = (any(r.behind & table for r in self._numbers_in(p)) for p in parts if p.leaves & mine)
+                    if met and all(takes):
                         found.append((cut, mine & missed, unused.at))
         return found
 
-    def _takes(self, part: Part, leaves: frozenset[int]) -> bool:
-        """Whether numbers that come from these leaves have gone into a term."""
-        mine = [r for n, r, _ in self.entered_values.latest if n in part.nodes]
-        return any(r.behind & leaves for r in records_behind(mine, MOST_FOLLOWED))
+    def _taken_by(self, part: Part) -> list[tuple[Any, Record]]:
+        """The operations of a term that have taken values without a graph, and these."""
+        return [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes]
+
+    def _numbers_in(self, part: Part) -> list[Record]:
+        """What lies behind the values without a graph that have gone into a term."""
+        return records_behind([r for _, r in self._taken_by(part)], MOST_FOLLOWED)
+
+    def _drawn_in(self, part: Part) -> list[Record]:
+        """The draws, from what has a graph, that have gone into it as numbers."""
+        return [r for r in self._numbers_in(part) if r.origins and is_draw(r)]
 
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
         """Whether a value has its own number taken off, ``x - x.item()``, or such a zero is added to the number that is
@@ -269,11 +276,11 @@ class TermWatch(CutWatch):
 
     def going_back(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Numbers that have left a graph and go on in that of these roots, with the leaves behind them."""
-        return self.reentries.into(roots, self.entered_values.latest, held, self._taken_up, self.since)
+        return self.reentries.into(roots, held, self)
 
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""
-        return record.left in self._taken_up
+        return record.left in self.taken_up
 
     def used(self) -> set[Record]:
         """The records whose numbers have gone into something that has a graph, or into a new leaf."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.events.cut_records import (
     DRAWS,
@@ -16,16 +16,13 @@ from graphdoc.capture.events.cut_records import (
     with_a_slope,
     wraps_decorated,
 )
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.tensors.facts import is_leaf
 from graphdoc.evidence import Cut, Evidence
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.autopsy import Autopsy
-
 
 # What a loss without a graph is a sum of: the cuts on which each of its terms hangs, by what made it.
 
