@@ -76,13 +76,9 @@ class Growing(Sparse):
             at = _before(at, steps)
             if at is None:
                 return None
-        order = walk.walk([node], MOST_NODES)
-        walk.examine_all(order)
-        used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = stacks.stack_of(node)
-        if len(used_up) <= LINKS - 1 or kept is None:
-            return None
-        return kept, len(order)
+        used_up, kept, alive = _kept_by(node)
+        links = {bisect_right(steps, s) for s in used_up}
+        return (kept, alive) if len(links) >= LINKS and kept is not None else None
 
     def _grown_list(self, values: Any, steps: list[int], before: int) -> tuple[Any, int] | None:
         """The same for what a list holds: the place of its last element."""
@@ -93,13 +89,10 @@ class Growing(Sparse):
             return None
         if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
             return None
-        order = walk.walk(nodes[:1], MOST_NODES)
-        walk.examine_all(order)
-        kept = stacks.stack_of(nodes[0])
-        if not any(f.released for f in order) or kept is None:
-            return None
-        alive = len(order) * len(values)
-        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.words else None
+        used_up, kept, each = _kept_by(nodes[0])
+        alive = each * len(values)
+        counts = alive >= MANY or "audit-all" in self._audit.witness.words
+        return (kept, alive) if used_up and counts and kept is not None else None
 
     def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
@@ -116,6 +109,13 @@ class Growing(Sparse):
         sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file, "one": one}
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
+
+
+def _kept_by(node: Any) -> tuple[list[int], stacks.Stack | None, int]:
+    """Of the graph behind a node the sequence numbers of what is released, where it was made, and its size."""
+    order = walk.walk([node], MOST_NODES)
+    walk.examine_all(order)
+    return [f.sequence for f in order if f.released], stacks.stack_of(node), len(order)
 
 
 def _before(node: Any, steps: list[int]) -> Any:

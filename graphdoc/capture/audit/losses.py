@@ -37,27 +37,6 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 MOST_MODULES = 40
 
 
-class Bypassed(Watch):
-    """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
-    ``other`` is the latest backward call."""
-
-    def missed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
-        """An optimizer has stepped without ever having reached ``missed``."""
-        audit = self._audit
-        met = missed.intersection(i for s in sums for i in s.missed)
-        if not met or self._found:
-            return
-        held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
-        sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
-        # Steps between which its values have stayed what they were: nobody updates it by hand.
-        still = {one[0] for one in sizes if self._often(one, 1 + OFTEN)}
-        last = audit.journal.latest("backward")
-        if not still or last is None:
-            return
-        at = next(s.at for s in sums if s.missed & still)
-        self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
-
-
 def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
     """Where the program's own modules that contain these parameters begin their forward: a place as it is told."""
     found: dict[Any, dict[str, Any]] = {}
@@ -87,8 +66,10 @@ MOST_PARTS = 6
 class Losses(Watch):
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
-    because what is computed from them is converted. ``suspect-term``, ``suspect-unreached``, ``suspect-zero``
-    and, of a program with a backward of its own, ``suspect-function`` ask for a second run."""
+    because what is computed from them is converted. ``bypassed``: ``stack`` is a straight-through sum, ``parameters``
+    those that receive nothing by it, ``optimizer`` holds them; ``other`` is the latest backward call.
+    ``suspect-term``, ``suspect-unreached``, ``suspect-zero`` and, of a program with a backward of its own,
+    ``suspect-function`` ask for a second run."""
 
     def set_up(self) -> None:
         self._witness = self._audit.witness
@@ -116,7 +97,6 @@ class Losses(Watch):
         """By place: numbers that leave a graph and go on in it; what is lost with them is measured."""
         self._entered: deque[Record] = deque(maxlen=MOST_ENTERED)
         """Where what the losses take as constants had left its graph, by no word of the author's; the latest last."""
-        self._bypassed = Bypassed(self._audit)
         self.older = weakref.WeakSet(functions.subclasses(self._audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
         words = self._audit.witness.mode.split(":")
@@ -223,12 +203,24 @@ class Losses(Watch):
             return
         missed = self._missed(optimizer) | hungry
         if self.watch.leaves or self.watch.switched_off:
-            self._bypassed.missed(optimizer, seen, missed, self.watch.estimators.values())
+            self._tell_bypassed(optimizer, seen, missed, self.watch.estimators.values())
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
             entered = [(r, r.behind) for r in self._entered if r.behind & missed and not r.beside]
             self._tell_missed(entered, missed, optimizer, seen)
         self.watch.stepped()
+
+    def _tell_bypassed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
+        """An optimizer has stepped without ever having reached ``missed``: does such a sum detach any of them?"""
+        met = missed.intersection(i for s in sums for i in s.missed) if not self._found else set()
+        held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
+        sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        # Steps between which its values have stayed what they were: nobody updates it by hand.
+        still = {one[0] for one in sizes if self._often(one, 1 + OFTEN)}
+        last = self._journal.latest("backward")
+        if still and last is not None:
+            at = next(s.at for s in sums if s.missed & still)
+            self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
     def wants(self, seen: Seen) -> bool:
         return self._hungry.get(seen.id, (0, -1))[0] > 0 or ("unreached", seen.id) in self._suspects
@@ -465,8 +457,7 @@ class Losses(Watch):
     def signs(self) -> list[Sign]:
         if self.evidence() is not None and self._evidence is not None:
             told = self._evidence.signs[:1]
-            beside = self._bypassed.signs()
-            return [*told, *(s for s in beside if not {*s.parameters} <= {n for t in told for n in t.parameters})]
+            return [*told, *(s for s in self._found if not {*s.parameters} <= {n for t in told for n in t.parameters})]
         for ident in [*self._idle]:
             self._forget_used(ident)  # another optimizer may have come to them
         zeros = {i for ids in self._zero.values() for i in ids}
@@ -479,4 +470,4 @@ class Losses(Watch):
         if self.watch is None and stepped and (with_own_backward(self._audit) or with_backward(self._audit.torch)):
             facts = {"sources": users_files(), "optimizers": stepped}
             suspects.append(Sign("suspect-function", weak=True, facts=facts))
-        return [*self._bypassed.signs(), *(s for s in suspects if s.kind != "suspect-zero" or not known)]
+        return [*self._found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]

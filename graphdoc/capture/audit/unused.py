@@ -218,17 +218,18 @@ class BesideLoss(Early):
             left = self._lost(node, mine) if node is not None else []
             kept = stacks.stack_of(node) if left else None
             if kept is not None:
-                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                 through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
-                self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
+                self._seen.setdefault(site_of(kept), (_places(left) - _places(through), self._sign_of(kept, seen)))
         for kept in self._made if seen.steps == LATEST else ():
             code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
             if code is None or code.co_name == "<module>":
                 continue  # the variables of a module are still there, and were looked at
             line = self._line(kept)
             if line and sum_in_text(code.co_filename, line[0]["line"]):
-                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
-                self._seen.setdefault(str(line), (set(), sign))
+                self._seen.setdefault(str(line), (set(), self._sign_of(kept, seen)))
+
+    def _sign_of(self, kept: stacks.Stack, seen: Seen) -> Sign:
+        return self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none

@@ -11,6 +11,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Collection, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -325,26 +326,20 @@ class Dying(ForkWatch):
                 self.deep = True
                 return
             self._nodes.append((node, [n for n, _ in following]))
-            self._keep.append(node.register_prehook(self._before(node)))
-            self._keep.append(node.register_hook(self._after(node, self._nodes[-1][1])))
+            self._keep.append(node.register_prehook(partial(self._before, node)))
+            self._keep.append(node.register_hook(partial(self._after, node, self._nodes[-1][1])))
 
-    def _before(self, node: Any) -> Any:
-        def hook(grads: Any) -> None:
-            given = self._size(grads, self._sums.get(node, 0.0))
-            self._given[node] = max(self._given.get(node, 0.0), *given, 0.0)
+    def _before(self, node: Any, grads: Any) -> None:
+        given = self._size(grads, self._sums.get(node, 0.0))
+        self._given[node] = max(self._given.get(node, 0.0), *given, 0.0)
 
-        return hook
-
-    def _after(self, node: Any, following: list[Any]) -> Any:
-        def hook(passed: Any, _given: Any) -> None:
-            given = self._given.get(node, 0.0)
-            self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
-            for n, size in zip(following, self._passed[node], strict=False):
-                self._sums[n] = self._sums.get(n, 0.0) + size
-            if given and not any(self._passed[node]) and _is_by_zero(node):
-                self._by_zero.add(node)
-
-        return hook
+    def _after(self, node: Any, following: list[Any], passed: Any, _given: Any) -> None:
+        given = self._given.get(node, 0.0)
+        self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
+        for n, size in zip(following, self._passed[node], strict=False):
+            self._sums[n] = self._sums.get(n, 0.0) + size
+        if given and not any(self._passed[node]) and _is_by_zero(node):
+            self._by_zero.add(node)
 
     def _size(self, gradients: Any, beside: float) -> list[float]:
         """The largest number of each; 0 for what is rounding beside that. What is no number is larger than any."""
