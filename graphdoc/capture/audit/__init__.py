@@ -219,7 +219,7 @@ class Audit:
         self.snapshots += 1
         frame = _getframe(1)
         with Unseen(self.torch, self.witness.anomaly, frame):
-            autopsy = Autopsy(self.torch, self.journal, self.witness.cwd, user_frames(frame))
+            autopsy = Autopsy(self.witness, user_frames(frame))
             self.program = Evidence()
             autopsy.fill_program(self.program)
             self.names.update(autopsy.census.parameter_names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
@@ -28,7 +28,7 @@ from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.functions import with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
-from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
+from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Sign
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
 # (z - x).detach()`` the value is that of ``z`` and the gradient that of ``x``. What ``z`` was looked up in, a
@@ -117,7 +117,7 @@ class Losses(Watch):
             self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
         if not call.leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._again("covered") and self._stepped:
-                self._tell(call.noted, call.outputs, Sign("covered-loss"))
+                self._tell(call.noted, Sign("covered-loss"), [], outputs=call.outputs)
         else:
             roots = call.roots
             if self.watch is not None:
@@ -131,7 +131,8 @@ class Losses(Watch):
             for records, at in self.watch.added(roots) if self.watch is not None else ():
                 if self.watch is not None and self._again(site_of(records[0].raw)):
                     beside = any(at is here for _, here in self.watch.residuals.values())
-                    self._tell(call.noted, call.outputs, Sign("constant-term", facts={"beside": beside}), records, at)
+                    sign = Sign("constant-term", other=self._frames(at), facts={"beside": beside})
+                    self._tell(call.noted, sign, records, outputs=call.outputs)
             drawn = [(r, behind, None) for r, behind in self._drawn_into(call.noted, roots)]
             passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
             for record, behind, unused in (*drawn, *passed):
@@ -139,7 +140,7 @@ class Losses(Watch):
                     facts: dict[str, Any] = {"part": True}
                     if unused is not None:
                         facts["idle_sum"] = self._line(unused)
-                    self._tell(call.noted, call.outputs, Sign("cut-term", facts=facts), [record], None, behind)
+                    self._tell(call.noted, Sign("cut-term", facts=facts), [record], behind, call.outputs)
         if self.watch is not None:
             self.watch.since = call.noted[0]
             self.watch.begin()
@@ -207,7 +208,7 @@ class Losses(Watch):
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
             entered = [(r, r.behind) for r in self._entered if r.behind & missed and not r.beside]
-            self._tell_missed(entered, missed, optimizer, seen)
+            self._tell_missed(entered, missed, optimizer, seen, False)
         self.watch.stepped()
 
     def _tell_bypassed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
@@ -275,12 +276,7 @@ class Losses(Watch):
         return cut or [(r, b) for r, b in off if r in used]
 
     def _tell_missed(
-        self,
-        cut: list[tuple[Record, frozenset[int]]],
-        missed: set[int],
-        optimizer: Any,
-        seen: Seen,
-        before: bool = False,
+        self, cut: list[tuple[Record, frozenset[int]]], missed: set[int], optimizer: Any, seen: Seen, before: bool
     ) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase, or other calls give them
@@ -302,7 +298,7 @@ class Losses(Watch):
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in enumerate(held) if id(p) in idle]}
             if is_said(record) and any(had.get(i) for i in behind - missed):  # it works on what learns beside it
                 sign.facts["said"] = True
-        self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
+        self._tell(last.noted, sign, [record, *leaves.values()], behind & frozenset(missed))
 
     def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
@@ -371,7 +367,7 @@ class Losses(Watch):
         behind. ``idle``: no optimizer holds all of what it goes on to."""
         if self._evidence is None:
             # Another call may give them gradients, which are cleared: what was seen is that no step has one.
-            self._tell(noted, (), Sign(kind, facts={"at_steps": True, "idle": idle}), [record], None, behind)
+            self._tell(noted, Sign(kind, facts={"at_steps": True, "idle": idle}), [record], behind)
 
     def is_wanted_as_number(self, place: Any) -> bool:
         """Whether what is converted at this place goes on with its graph beside. A tensor that is detached may go on
@@ -380,12 +376,10 @@ class Losses(Watch):
         at = [r for r in watch.leaves if r.place == place] if watch is not None else []
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
-    def tell_measured(
-        self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset(), added: list[Frame] | None = None
-    ) -> None:
+    def tell_measured(self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset()) -> None:
         """Tell of the latest backward call, unless something has been told: that steps go on without what these
-        operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
-        gradient knows of."""
+        operations have cut off, on which a loss was measured to depend; or that it is a term, added at the sign's other
+        place, that no gradient knows of."""
         last, recorded = self._journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
@@ -396,39 +390,31 @@ class Losses(Watch):
             self._evidence = recorded
             self._audit.tell_early()
         elif self._evidence is None and last is not None:
-            self._tell(last.noted, (), sign, records, None, behind)
-            if added is not None and self._evidence is not None:
-                sign.other = added
+            self._tell(last.noted, sign, records, behind)
 
     def _tell(
-        self,
-        noted: Noted,
-        outputs: Any,
-        sign: Sign,
-        records: list[Record] | None = None,
-        at: stacks.Stack | None = None,
-        behind: frozenset[int] = frozenset(),
+        self, noted: Noted, sign: Sign, cuts: Iterable[Record], behind: frozenset[int] = frozenset(), outputs: Any = ()
     ) -> None:
+        records = [*cuts]
         # A leaf of copied numbers that backward has reached asks for a gradient: that it is to go on needs no measure.
-        copied = any(r.op == COPIES for r in records or ())
+        copied = any(r.op == COPIES for r in records)
         waits = self._measuring and not copied and "positions" in sign.facts and "measured" not in sign.facts
         if waits and (self._unmeasured is not None or (self.settled and self._is_measured(sign.facts))):
             return
         if waits:
-            sign.facts["said"] = any(map(is_said, records or ()))
+            sign.facts["said"] = any(map(is_said, records))
 
         def add(evidence: Evidence, autopsy: Autopsy) -> None:
             evidence.failing_event = noted[0]
             self._witness.fill(evidence, autopsy, [], outputs)
             names = autopsy.census.parameter_names
             if self.watch is not None:
-                for record in records or ():
+                for record in records:
                     cut = self.watch._cut(record, True, autopsy, alike=[record])
                     above = (r for r in records_behind([record]) if not r.recording and r.op not in DETACHES)
                     further = behind or frozenset().union(*(r.behind for r in above))  # nothing was recorded there
                     cut.behind = sorted({*cut.behind, *(names[i] for i in further if i in names)})
                     evidence.cuts.append(cut)
-            sign.other = self._frames(at)
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
             if behind:  # more may lie behind the cut, and be reached in another way
                 sign.parameters = sorted(names[i] for i in behind if i in names)

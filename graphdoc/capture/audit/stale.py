@@ -130,7 +130,7 @@ def as_if(
         evidence.raised.uncaught = False
         sign.stack = evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
         sign.event = noted[0]
-        autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
+        autopsy = Autopsy(witness, user_frames(frame))
         autopsy.fill_program(evidence)
         if suspect is not None:
             autopsy.limit = walk.DEEP - 1

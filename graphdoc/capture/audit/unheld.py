@@ -21,7 +21,7 @@ from graphdoc.capture.places.frames import plain
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
-from graphdoc.evidence import Frame, Sign
+from graphdoc.evidence import Sign
 
 # Attributes and buffers of a module that are results of an operation on a ``Parameter``, which nothing else has any
 # more. A name that was a buffer before stays one when a plain tensor is assigned to it.
@@ -370,8 +370,8 @@ class Unheld(Watch):
                 # The list that the optimizer was made from names them too: what stands in their place tells.
                 used, self._gone = not are_twins(gone, in_place.values()), [] if born else [Ref(p) for p in gone]
             if not gone or not used:
-                facts = {"gone": bool(gone), "born": born} | self._replaced_by({id(p) for p in gone})
-                self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
+                replaced = self._replaced_by({id(p) for p in gone})
+                self._tell("held-stale", seen, in_place, gone=bool(gone), born=born, **replaced)
             return True
         return False
 
@@ -418,7 +418,7 @@ class Unheld(Watch):
         # An optimizer of copies in another dtype holds every shape.
         if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
             facts = {} if alone else {"place": "added"}
-            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, facts=facts)
+            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, **facts)
         return bool(self._found)
 
     def _tell_split(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> None:
@@ -433,7 +433,7 @@ class Unheld(Watch):
             if several and direct.keys() <= own.keys() and innermost.keys() and innermost.keys() <= held:
                 beside = _whose(live, set(innermost))
                 if beside is not None:
-                    self._tell("unheld-fresh", beside, direct, facts={"place": "split"})
+                    self._tell("unheld-fresh", beside, direct, place="split")
                 return
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
@@ -460,7 +460,7 @@ class Unheld(Watch):
             drawn = {i: p for i, p, count in different if count > max(MOST_ALIKE * p.numel(), LEAST_DRAWN)}
             place, mine = "drawn", drawn
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
-            self._tell("unheld-fresh", beside, mine, facts={"place": place})
+            self._tell("unheld-fresh", beside, mine, place=place)
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -559,23 +559,17 @@ class Unheld(Watch):
         return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())
 
     def _tell(
-        self,
-        kind: str,
-        seen: Seen,
-        weighing: dict[int, Any],
-        whole: dict[int, Any] | None = None,
-        other: list[Frame] | None = None,
-        snapshot: bool = True,
-        facts: dict[str, Any] | None = None,
+        self, kind: str, seen: Seen, mine: dict[int, Any], whole: Any = None, other: At = None, **facts: Any
     ) -> None:
-        if snapshot:
+        """Tell this of ``mine``, if they have names; what weighs a loss is a part of a ``whole``."""
+        if kind != "held-stale":  # the names were read to find that
             self._audit.snapshot()
-        names = [self._audit.names[i] for i in weighing if i in self._audit.names]
+        names = [self._audit.names[i] for i in mine if i in self._audit.names]
         if names:
-            self._told += weighing
-            sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH)
-            sign.parameters = self._audit.named(whole or weighing)
-            sign.facts = {"weights": names} if whole else facts or {}
+            self._told += mine
+            facts = {"weights": names} if whole else facts
+            sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH, facts=facts)
+            sign.parameters = self._audit.named(whole or mine)
             self._report(sign)
 
     def signs(self) -> list[Sign]:

@@ -155,7 +155,7 @@ class FiniteWatch:
         """
         witness = self._witness
         with Unseen(self._torch, witness.anomaly, None):
-            autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
+            autopsy = Autopsy(witness, witness.frames)
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             starved = witness.scaler.starved
             roots = [] if witness.scaler.used and not starved else self._still_bad(autopsy)

@@ -274,9 +274,7 @@ class Autopsy:
 
     def __init__(
         self,
-        torch: Any,
-        journal: Journal,
-        cwd: str,
+        witness: Any,
         frames: list[FrameType],
         watch: Any = None,
         events: int | None = None,
@@ -287,14 +285,13 @@ class Autopsy:
         ``thread`` made the graph that is looked at, as far as is known; else the one that looks.
         """
         self.watch = watch
-        self.torch = torch
-        self.journal = journal
-        self.cwd = cwd
-        self.census = Census(roots_of(frames), torch)
-        journal.living.note(tensor for _, tensor, _ in self.census.parameters.values())
-        self.entries = [e for e in journal.entries() if events is None or e.index < events]
-        self.which = journal.numbers()
-        self.thread = journal.here.number if thread is None else thread
+        self.torch, self.cwd = witness.torch, witness.cwd
+        self.journal: Journal = witness.journal
+        self.census = Census(roots_of(frames), self.torch)
+        self.journal.living.note(tensor for _, tensor, _ in self.census.parameters.values())
+        self.entries = [e for e in self.journal.entries() if events is None or e.index < events]
+        self.which = self.journal.numbers()
+        self.thread = self.journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
         self.order = walk.Graph()
         self.made = Made(self.order)

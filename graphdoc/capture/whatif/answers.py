@@ -165,7 +165,7 @@ class Answers:
         if audit is None or records[-1].place in shown or not _is_of_the_program(records[-1], frames):
             return
         if self._again(("added", records[0].place)):
-            audit.losses.tell_measured(Sign("constant-term"), records[-1:], added=_frames(sum_))
+            audit.losses.tell_measured(Sign("constant-term", other=_frames(sum_)), records[-1:])
 
     def going_back(self, target: Target, changed: set[int], found: list[tuple[Record, frozenset[int]]]) -> None:
         """The gradient of these parameters is another one where numbers keep the graph that they have left."""
@@ -285,15 +285,6 @@ class Answers:
         facts |= {"op": end["op"], "count": self._probe.steps.get(id(target.optimizer), 0)}
         self._tell(kind, target, end["frames"], chosen, f"{key} {end['frames'][-1:]}", DEAD, **facts)
 
-    def _sign(
-        self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
-    ) -> Sign:
-        """A sign of the parameters at these positions, beside the latest backward call."""
-        names = sorted(self._names(target, chosen).values())
-        last = self._probe.witness.journal.latest("backward")
-        call = self._probe.frames(last.raw) if last is not None else []
-        return Sign(kind, _frames(stack), call, None, names, target.number, count=ENOUGH, facts=facts)
-
     def _tell(
         self,
         kind: str,
@@ -307,13 +298,16 @@ class Answers:
         count: int = ENOUGH,
         **facts: Any,
     ) -> None:
-        """Tell this if the same, by its ``key`` or its place, has been met at a step before; one sign of each kind, or
-        of each ``name``."""
+        """Tell this of the parameters at these positions, or of these ``names``, beside the latest backward call, if
+        the same, by its ``key`` or its place, has been met at a step before; one sign of each kind or ``name``."""
         if not self._again((target.number, kind, key or str(stack[-1:]))) or (name or kind) in self._told:
             return
-        sign = self._told[name or kind] = self._sign(kind, target, stack, chosen, **facts)
-        sign.other, sign.count = other if other is not None else sign.other, count
-        sign.parameters = sorted(names) or sign.parameters
+        last = self._probe.witness.journal.latest("backward")
+        if other is None:
+            other = self._probe.frames(last.raw) if last is not None else []
+        names = sorted(names or self._names(target, chosen).values())
+        sign = Sign(kind, _frames(stack), other, None, names, target.number, count=count, facts=facts)
+        self._told[name or kind] = sign
 
     def _rests(self, parameter: Any) -> bool:
         """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
