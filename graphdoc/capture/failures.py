@@ -160,7 +160,7 @@ class Failures:
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
             wrote = next((p for p in witness.probes if hasattr(p, "writes_to")), None)  # it has seen who wrote
             frames, events = user_frames(frame), glimpse.count
-            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, wrote, events, noted[6])
+            autopsy = Autopsy(witness, frames, wrote, events, noted[6])
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
@@ -210,7 +210,7 @@ class Failures:
             evidence.raised.stack += scripted_frames(evidence.raised.message, witness.cwd)
             evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
             frames = frames_of_traceback(innermost.__traceback__)
-            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames)
+            autopsy = Autopsy(witness, frames)
             autopsy.fill_program(evidence)
             self.fill_extras(evidence, autopsy, Glimpse(witness))
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}

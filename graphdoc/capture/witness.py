@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 import weakref
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from types import CodeType, FrameType, GeneratorType
@@ -27,6 +28,7 @@ from graphdoc.capture.events.journal import Journal
 from graphdoc.capture.events.learned import Learned
 from graphdoc.capture.events.scaling import ScalerCalls
 from graphdoc.capture.failures import Failures
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.source_texts import remember_script
@@ -43,10 +45,7 @@ from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import GRADIENTS_ASKED, LEARNED, Evidence, Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.graph.autopsy import Autopsy
     from graphdoc.capture.trials.trace import StepCount
 
 

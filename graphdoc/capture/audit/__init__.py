@@ -75,7 +75,7 @@ class Audit:
         self.unrecorded = Unrecorded(self)
         self.clips, self.deadends, self.moved, self.streams = Clips(self), DeadEnds(self), Moved(self), Streams(self)
         self.taken, self.beside, self.restored = Taken(self), BesideLoss(self), Restored(self)
-        unused = Unused(self, self.losses.watch)
+        unused = Unused(self)
         self.watches: list[Watch] = [
             *(unused, self.losses, Unstepped(self), Aliases(self), self.stale, self.followers, self.targets),
             *(self.unheld, Clearing(self), Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
@@ -219,7 +219,7 @@ class Audit:
         self.snapshots += 1
         frame = _getframe(1)
         with Unseen(self.torch, self.witness.anomaly, frame):
-            autopsy = Autopsy(self.torch, self.journal, self.witness.cwd, user_frames(frame))
+            autopsy = Autopsy(self.witness, user_frames(frame))
             self.program = Evidence()
             autopsy.fill_program(self.program)
             self.names.update(autopsy.census.parameter_names)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch._C as torch_c
 
-from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, EngineCall, Sparse, Watch
+from graphdoc.capture.events.journal import Entry, Noted, Seen
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import optimizer_functions, plain, site_of
@@ -20,14 +21,6 @@ from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Holder, Sign
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Entry, Noted, Seen
-
-
-TIMES = 2
-"""Steps by gradients that two calls on one loss have made."""
 LAST = 8
 """Steps of an optimizer after which it is looked at no more."""
 MOST_SAMPLED = 3
@@ -92,8 +85,7 @@ class Clearing(Sparse):
     ``other``, by which the step before was made; ``facts["one"]``: both are the same line, and ``facts["clear"]`` is
     outside of its loop; ``facts["others"]``: another optimizer is cleared for that call and steps by it."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._followed: dict[int, _Followed] = {}
         self._latest: Noted | None = None
         self._root: tuple[tuple[int, int, int], Noted] | None = None
@@ -108,7 +100,7 @@ class Clearing(Sparse):
         leaves = {id(t): t for t in call.inputs if id(t) in call.leaves} if call.inputs else call.leaves
         self._latest = call.noted
         self._compare_roots(call.noted, leaves, whole)
-        for seen in self._audit.journal.optimizers.values():
+        for seen in self._journal.optimizers.values():
             followed = self._followed.get(seen.id)
             if followed is None:
                 continue
@@ -139,7 +131,7 @@ class Clearing(Sparse):
         elif self._root is None or self._root[0] != root:
             self._root, self._again = (root, noted), None
         else:
-            held = self._audit.journal.held() or leaves.keys()  # before the first step none may be known
+            held = self._journal.held() or leaves.keys()  # before the first step none may be known
             states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
             added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
             self._again = (self._root[1], noted, added) if added else None
@@ -183,9 +175,9 @@ class Clearing(Sparse):
         again, self._root, self._again = self._again, None, None
         if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
             self._doubled += 1
-            if self._doubled == TIMES:
+            if self._doubled == FEW:
                 first, second, added = again
-                self._report(self._sign("added-twice", second, first, added, optimizer=seen.id, count=TIMES))
+                self._report(self._sign("added-twice", second, first, added, optimizer=seen.id, count=FEW))
         if seen.steps > LAST:
             self._uses(seen)
             return
@@ -202,7 +194,7 @@ class Clearing(Sparse):
             self._uses(seen)
         self._judge(followed, seen, mine, every)
         self._judge_sources(followed, seen, every)
-        followed.previous = self._audit.journal.count
+        followed.previous = self._journal.count
         followed.left.clear()
         followed.reached.clear()
         if followed.healthy or not mine:
@@ -271,22 +263,22 @@ class Clearing(Sparse):
         if not first or not {*sites[first:]} <= followed.own:
             return
         foreign, mine = fed[first - 1], fed[first]
-        steps = [e for e in self._audit.journal.entries(foreign[0]) if e.kind == "step" and e.index < mine[0]]
+        steps = [e for e in self._journal.entries(foreign[0]) if e.kind == "step" and e.index < mine[0]]
         others = {e.optimizer for e in steps} - {seen.id}
         reached: Collection[int] = (foreign[5][5] if foreign[5] else None) or ()
-        known = self._audit.journal.optimizers.values()
+        known = self._journal.optimizers.values()
         if not any(i in reached for o in known if o.id in others for i in o.parameters):
             return
         followed.leaked.append(seen.steps)
         turn = followed.leaked[0] - 1
         regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
-        if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
+        if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else FEW) and followed.cleared is not None:
             facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
             told = {"optimizer": seen.id, "count": len(followed.leaked), "facts": facts}
             self._report(self._sign("left-over", mine, foreign, map(id, every), **told))
 
     def _since(self, followed: _Followed) -> list[Entry]:
-        return self._audit.journal.entries(followed.previous)
+        return self._journal.entries(followed.previous)
 
     def _judge_spent(self, followed: _Followed, seen: Seen, fed: list[Noted], every: list[Any]) -> None:
         """Whether this step has used what the step before it had, which was made of another call, and the steps do so
@@ -296,18 +288,18 @@ class Clearing(Sparse):
             followed.again.append((seen.steps, spent[-1], fed[0]))
         followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
         places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
-        if len(followed.again) < TIMES or followed.cleared is None or len(places) != 1:
+        if len(followed.again) < FEW or followed.cleared is None or len(places) != 1:
             return
         steps, one = [n for n, *_ in followed.again], len({*places.pop()}) == 1
         # Of one line, in rounds of as many steps, the first of each begins anew; of two lines in turn, every second.
         begun = steps == [*range(2, steps[-1] - 1), steps[-1]]
-        if not (begun if one else len(steps) == TIMES and steps[1] - steps[0] >= TIMES) or followed.twice:
+        if not (begun if one else len(steps) == FEW and steps[1] - steps[0] >= FEW) or followed.twice:
             return
         followed.twice = True
         _, other, own = followed.again[-1]
         facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen)), "one": one}
         # The call may be for another optimizer alone, which is cleared for it and steps by it.
-        since = [e for e in self._audit.journal.entries(other[0]) if e.optimizer != seen.id]
+        since = [e for e in self._journal.entries(other[0]) if e.optimizer != seen.id]
         cleared = {e.optimizer for e in since if e.kind == "zero_grad" and e.index < own[0]}
         facts["others"] = any(e.kind == "step" and e.index > own[0] and e.optimizer in cleared for e in since)
         told = {"optimizer": seen.id, "event": fed[0][0], "count": len(steps), "facts": facts}
@@ -361,8 +353,7 @@ class Aliases(Watch):
     name (or ``facts["entry"]``), in which function and line, or in an optimizer of which ``facts["class"]`` of the
     program's own."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._searches = 0
         self._alone: tuple[int, int] | None = None
         """What ``_references`` counts for a gradient that nobody else keeps."""
@@ -419,7 +410,7 @@ class Aliases(Watch):
     def _within_optimizers(self, shared: dict[Any, Any]) -> Iterator[tuple[str, str, str, Any]]:
         """The class of each optimizer of the program's own that keeps a shared gradient, its file, the attribute or the
         key of its state, and the parameter."""
-        for seen in self._audit.journal.optimizers.values():
+        for seen in self._journal.optimizers.values():
             for optimizer in seen.known():
                 file = getattr(sys.modules.get(type(optimizer).__module__), "__file__", None)
                 if not isinstance(file, str) or not is_user_file(file):
@@ -488,7 +479,7 @@ class Collecting(Watch):
         if not due:
             return
         mine = set(seen.parameters)
-        entries = [e for e in self._audit.journal.together() if e.kind == "step" or e.concerns({seen.id}, mine)]
+        entries = [e for e in self._journal.together() if e.kind == "step" or e.concerns({seen.id}, mine)]
         ends = [n for n, e in enumerate(entries) if e.kind == "step" and e.optimizer == seen.id]
         # Another optimizer's step between its calls shows that each of them is used: two that take turns, say.
         rounds = [_without_ends(entries[a + 1 : b]) for a, b in pairwise(ends)]
@@ -539,8 +530,7 @@ class Taken(Early):
     """``suspect-taken``, weak: what a backward call had given was gone when the next one before the same step began,
     and ``optimizer`` had not been cleared: somebody keeps the gradients elsewhere, or loses them."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._reached: set[int] = set()
         """Leaves of the calls since the latest step."""
         self._latest = -1
@@ -548,7 +538,7 @@ class Taken(Early):
 
     def called(self, call: EngineCall) -> None:
         again = next((p for i, p in call.leaves.items() if i in self._reached), None)
-        cleared = self._audit.journal.latest("zero_grad")
+        cleared = self._journal.latest("zero_grad")
         if again is not None and again.grad is None and (cleared is None or cleared.index < self._latest):
             self._gone = True
         self._latest = call.noted[0]
@@ -573,8 +563,7 @@ class Wasted(Early):
     optimizer of a package may use the gradients outside of its step, and so does a hook: one of a parameter, or one
     that is hung in each pass, as those of other tensors are and those that a module has for its backward."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._hooks: dict[int, int] = {}
         """By optimizer: how many hooks had been hung, of any kind, at its first step."""
 
@@ -613,9 +602,9 @@ class Wasted(Early):
     def _may_use(self, entry: Entry, mine: set[int]) -> bool:
         """Whether this step may use gradients of these parameters, or the call was for it: not one of PyTorch's own
         without them that has gradients of its own."""
-        seen = self._audit.journal.optimizers.get(entry.optimizer)
+        seen = self._journal.optimizers.get(entry.optimizer)
         other = seen.ref() if seen is not None else None
         if not type(other).__module__.startswith("torch.optim"):
             return True
         ids = {id(p) for p in parameters_of(other)}
-        return bool(ids & mine) or not ids & self._audit.journal.with_grad.keys()
+        return bool(ids & mine) or not ids & self._journal.with_grad.keys()

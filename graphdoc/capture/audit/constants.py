@@ -10,10 +10,10 @@ import dis
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
+from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING
 from graphdoc.capture.graph.walk import VIEWS
@@ -23,16 +23,8 @@ from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors import saved
 from graphdoc.evidence import Sign
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted
-
-
 MOST_BASELINES = 8
 """Backward calls that are looked at for one."""
-OFTEN = 2
-"""Calls in which the same is seen before it is told."""
 MOST_PRODUCTS = 200
 """Products of one loss that are looked at: a rollout adds up one for each step."""
 MOST_WEIGHTS = 8
@@ -62,9 +54,8 @@ class Baselines(Watch):
     ``facts["own"]``: a loss of another optimizer fits the value, and ``parameters`` are those of the log-probability
     on which the factor depends as well."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._fitted: dict[int, tuple[stacks.Stack, frozenset[int]]] = audit.journal.living.forgetting({})
+    def set_up(self) -> None:
+        self._fitted: dict[int, tuple[stacks.Stack, frozenset[int]]] = self._journal.living.forgetting({})
         """Leaves behind the values that losses fit, by id, with where the first of these losses is computed, and all
         leaves behind its value."""
 
@@ -104,7 +95,7 @@ class Baselines(Watch):
         # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
         for operand, *sides in _scored(product, _is_from_distribution, LINEAR):
             factor, scored = (set(leaves_behind([side]) or ()) for side in sides)
-            held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
+            held = (set(o.parameters) for o in self._journal.optimizers.values())
             mine = set[int]().union(*(h for h in held if h & scored))
             others = {i for i in factor & (self._fitted.keys() - mine) if self._fitted[i][1] <= factor}
             if factor & scored & mine and others and others == factor - scored:
@@ -260,24 +251,18 @@ def ends_of(
         at: ends the way too.
         passed: takes the nodes on the way.
     """
-    todo = list(nodes)
-    seen = set(todo)
-    ends = []
-    for node in todo:
-        if len(todo) > MOST_INSIDE:
-            return []
-        name = type(node).__name__
-        following = walk.inputs_of(node)
+    ends: list[Any] = []
+
+    def further(node: Any) -> list[Any]:
+        name, following = type(node).__name__, walk.inputs_of(node)
         scaled = name in SCALING and (len(following) == 1 or through >= _NORMAL)
-        if (at is not None and at(node)) or not (name in through or scaled):
-            ends.append(node)
-            continue
-        if passed is not None:
-            passed.append(node)
-        fresh = [n for n in following if n not in seen]
-        seen.update(fresh)
-        todo += fresh
-    return ends
+        on = (at is None or not at(node)) and (name in through or scaled)
+        if not on or passed is not None:
+            (passed if on and passed is not None else ends).append(node)
+        return following if on else []
+
+    every = list(walk.reached(nodes, further))
+    return ends if len(every) <= MOST_INSIDE else []
 
 
 # Copies of parameters that were kept with their graph, and from which the parameters' distance is measured later.
@@ -301,7 +286,6 @@ _DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0",
 
 _BENT = {"PowBackward0", "AbsBackward0", "NormBackward0", "NormBackward1", "LinalgVectorNormBackward0"}
 """What makes a distance of a difference; the sum of differences is a zero that carries a graph, perhaps on purpose."""
-_settings: dict[type, tuple[str, ...]] = {}
 
 
 class References(Watch):
@@ -309,8 +293,7 @@ class References(Watch):
     ``facts["backward"]`` the backward call. ``own-self``: ``stack`` is a distance of parameters from themselves, seen
     ``count`` times, and nothing else was ever compared there."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._others: set[Any] = set()
         """Places at which two different values were compared."""
         self._own: dict[Any, Sign] = {}
@@ -319,7 +302,7 @@ class References(Watch):
     def called(self, call: EngineCall) -> None:
         if not self._own and (self._found or not self._may_look(MOST_COPIES, False)):
             return  # where copies are made in a later task, the distance is none from itself any more
-        every = self._audit.journal.optimizers.values()
+        every = self._journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
         stepped = {i: at for at, mine in latest for i in mine if i in call.leaves}
         if not stepped:
@@ -443,12 +426,8 @@ class _Value:
 def _setting(node: Any) -> str:
     """The shape of what a node has made and the numbers that it was made by."""
     cls = type(node)
-    names = _settings.get(cls)
-    if names is None:
-        every = set(dir(cls))
-        names = tuple(sorted(a for a in every if a.startswith("_saved_") and "_raw" + a not in every))
-        _settings[cls] = names
     shapes = [tuple(m.shape) for m in getattr(node, "_input_metadata", ())]
+    names = (a for a in dir(cls) if a.startswith("_saved_") and a not in walk.attributes(cls))
     return repr((shapes, [getattr(node, name) for name in names]))
 
 
@@ -479,8 +458,7 @@ class Dropped(Watch):
     that an optimizer holds; ``facts["name"]``. All of them are in the loss by another way too, so that the value may be
     a constant; where it is the only way, a leftover is more likely."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._drops: dict[int, list[Drop]] = {}
         """By the id of the code, which the drop or this table keeps."""
         self._codes: list[CodeType] = []
@@ -529,7 +507,7 @@ class Dropped(Watch):
             return None
         without = _leaves(order, roots or {0}, set(taken))
         behind = _leaves(order, set(taken), set())
-        mine = behind & self._audit.journal.held()
+        mine = behind & self._journal.held()
         if not mine or not behind <= without:
             return None
         return next(iter(taken.values())), mine

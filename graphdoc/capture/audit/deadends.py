@@ -7,21 +7,12 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphdoc.capture.audit.watch import Sparse
-from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.summands import (
-    LINEAR,
-    PRODUCTS,
-    constants,
-    element_terms,
-    factor_of,
-    is_linear,
-    kind_of,
-    terms_of,
-    top_of,
-)
+from graphdoc.capture.audit.watch import ENOUGH, EngineCall, Sparse
+from graphdoc.capture.events.journal import Noted, Seen
+from graphdoc.capture.graph import summands, walk
+from graphdoc.capture.graph.summands import is_linear, kind_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
@@ -30,12 +21,6 @@ from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
-
 
 # Parameters of which each element's own way to the loss is flat, and that are reached through a scale alone.
 # ``round(w / s) * s`` with ``s = w.abs().amax()``: the derivative of the rounding is zero, and what arrives at ``w``
@@ -137,10 +122,10 @@ MOST_TERMS = 12
 """Terms of one loss that are looked at one by one."""
 DEEPEST = 5
 """Additions inside each other that are worked out."""
-ENOUGH = 4
-"""Steps in which the gradients were zero."""
 
 Key = tuple[Any, int]
+Single = tuple[int | None, ...]
+"""The one dimension of size one over which a result is taken; None where a layer normalises groups of one element."""
 
 
 class DeadEnds(Sparse):
@@ -154,8 +139,7 @@ class DeadEnds(Sparse):
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._refs: dict[int, Any] = {}
         self._met: Sign | None = None
         self._zeros = 0
@@ -190,14 +174,14 @@ class DeadEnds(Sparse):
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
-        held, terms = audit.journal.held(), terms_of(roots)
-        parts = element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
+        held, terms = audit.journal.held(), summands.terms_of(roots)
+        parts = summands.element_terms(roots, known) if any(b.kind == "cancelled" for b in known.values()) else []
         several = [t for some in (terms, parts) if len(some) > 1 for t in some[:MOST_TERMS]]
         for term in dict.fromkeys(several):
             order = walk.walk([term], MOST_NODES)
             blocks = {n: known[node] for n, node in enumerate(order.nodes) if node in known}
             # What is a constant by its shape counts where nothing else ends a gradient.
-            dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
+            dead = {n: b for n, b in blocks.items() if not b.single} or blocks
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
             block = dead[found[0]] if found is not None else None
             if found is None or block is None or block.own:  # of a distance from themselves ``References`` tells
@@ -233,14 +217,14 @@ class DeadEnds(Sparse):
         node = term[number].node
         if type(node).__name__ not in DRAWS:
             return False
-        weights, varied = list[float | None](), constants(top_of(roots))
+        weights, varied = list[float | None](), summands.constants(summands.top_of(roots))
         given, held = {n for n, _ in walk.nodes_behind(walk.inputs_of(node))}, list[bool]()
-        for other in (walk.walk([t], MOST_NODES) for t in terms_of(roots) if t is not term.nodes[0]):
+        for other in (walk.walk([t], MOST_NODES) for t in summands.terms_of(roots) if t is not term.nodes[0]):
             alive = _alive(other, {f.number: True for f in other if _is_zero(f.node)})
             if any(other[n].leaf is p for n in alive for p in missed):
                 outer = _outer(other)
-                varied += constants(outer)
-                weights += constants(n for n in other.nodes if n not in outer)
+                varied += summands.constants(outer)
+                weights += summands.constants(n for n in other.nodes if n not in outer)
                 held.append(_may_hold_more(other, given))
         if None in weights + varied:
             return False
@@ -260,14 +244,14 @@ class DeadEnds(Sparse):
         if kept is None:
             return
         self._met = self._sign_of(block, noted, kept)
-        self._rounds = block.single is not None and type(block.node).__name__ not in _SHARES
+        self._rounds = bool(block.single) and type(block.node).__name__ not in _SHARES
         self._refs = {id(p): Ref(p) for p in missed}
 
     def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
         sign = self._met_at(block.kind, block.node, kept, noted)
         sign.facts["inner"] = self._line(stacks.stack_of(block.inner) if block.inner is not None else None)
         sign.facts |= {"equal": True} if block.equal else {}
-        sign.facts |= {"single": block.single.dim} if block.single is not None else {}
+        sign.facts |= {"single": block.single[0]} if block.single else {}
         return sign
 
     def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: set[int]) -> bool:
@@ -389,11 +373,11 @@ def _may_hold_more(order: Graph, given: Collection[Any]) -> bool:
         if node in given:
             continue
         numbers = any(n in given and _elements(n) < 2 for n in walk.inputs_of(node))
-        if numbers or kind not in _ELEMENTWISE + _REDUCING + LINEAR + _CURVED:
+        if numbers or kind not in _ELEMENTWISE + _REDUCING + summands.LINEAR + _CURVED:
             return True
         if None in (n for n, _ in node.next_functions):
             ups = walk.reached([number], above.__getitem__)
-            scaled = kind in ("Mul", "Div") and factor_of(node) is not None
+            scaled = kind in ("Mul", "Div") and summands.factor_of(node) is not None
             if not scaled and not (kind in ("Add", "Sub", "Rsub") and all(is_linear(order.nodes[n]) for n in ups)):
                 return True
     return False
@@ -441,7 +425,7 @@ class Block:
     inner: Any = None
     passes: tuple[Any, ...] = ()
     equal: bool = False
-    single: Single | None = None
+    single: Single = ()
     own: bool = False
 
 
@@ -453,7 +437,7 @@ def _block(node: Any) -> Block | None:
     if distance is not None:
         return Block(distance, kind="from-itself")
     single = constant_over(node)
-    if single is not None:
+    if single:
         return Block(node, single=single)
     ratio = _of_itself(node) if name == "ExpBackward0" else None
     if ratio is not None or name not in _SUMS:
@@ -476,7 +460,7 @@ def _is_looked_up(node: Any) -> bool:
     at = next((n for n in walk.reached([node], walk.inputs_of) if type(n).__name__ not in walk.VIEWS), node)
     held = [hasattr(n, "variable") for n in walk.inputs_of(at)]
     return kind_of(at) in ("Embedding", "Index", "IndexSelect", "Gather") or (
-        kind_of(at) in PRODUCTS and held == [True]
+        kind_of(at) in summands.PRODUCTS and held == [True]
     )
 
 
@@ -528,54 +512,45 @@ def has_saved_the_same(one: Any, other: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Single:
-    """``dim``: the dimension of size one; None where a layer normalises groups of one element."""
-
-    dim: int | None
-
-
-def constant_over(node: Any) -> Single | None:
-    """Whether a result is a constant because it is taken over a single element; None where it is not."""
+def constant_over(node: Any) -> Single:
+    """Whether a result is a constant because it is taken over a single element; empty where it is not."""
     name = type(node).__name__
     try:
         if name in _SHARES:
-            dim = _single(node._input_metadata[0].shape, node._saved_dim)
-            return Single(dim) if dim is not None else None
+            return _single(node._input_metadata[0].shape, node._saved_dim)
         if name == "NativeLayerNormBackward0":
-            return Single(None) if all(int(n) == 1 for n in node._saved_normalized_shape) else None
+            return (None,) if all(int(n) == 1 for n in node._saved_normalized_shape) else ()
         if name == "NativeGroupNormBackward0":
-            return Single(None) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else None
+            return (None,) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else ()
         if name in ("DivBackward0", "SubBackward0"):
             one, two = node.next_functions[:2]
-            return _by_own_size(node, one, two) or (_by_own_size(node, two, one) if name == "SubBackward0" else None)
+            return _by_own_size(node, one, two) or (_by_own_size(node, two, one) if name == "SubBackward0" else ())
         if name in _DEVIATIONS and node._saved_correction == 0 and len(node._saved_dim or ()) == 1:
-            dim = _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
-            return Single(dim) if dim is not None else None
+            return _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
     except (AttributeError, IndexError, TypeError, RuntimeError):
         pass
-    return None
+    return ()
 
 
-def _by_own_size(node: Any, value: Key, at: Key) -> Single | None:
+def _by_own_size(node: Any, value: Key, at: Key) -> Single:
     """Of ``x / x.sum(1, keepdim=True)``, ``x - x.logsumexp(1, keepdim=True)`` and the like, where that has size 1."""
-    found: Single | None = None
+    found: Single = ()
     for _ in range(DEEPEST):
-        if found is not None and at == value:
+        if found and at == value:
             return found
         ways = [w for w in at[0].next_functions if w[0] is not None] if at[0] is not None else []
         if len(ways) != 1:
-            return None
+            break
         kind, at, over = kind_of(at[0]), ways[0], at[0]
-        if kind in _OWN_SIZES and found is None:
+        if kind in _OWN_SIZES and not found:
             shape, dims = at[0]._input_metadata[at[1]].shape, over._saved_dim
             singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]
-            if not singles or None in singles:
-                return None
-            found = Single(singles[0])
+            if not singles or not all(singles):
+                break
+            found = singles[0]
         elif kind not in _ALONG and not (kind == "Add" and _is_same(node)):
-            return None
-    return None
+            break
+    return ()
 
 
 def _is_same(node: Any) -> bool:
@@ -584,10 +559,10 @@ def _is_same(node: Any) -> bool:
     return value is not None and other is not None and value.shape == other.shape and bool((value == other).all())
 
 
-def _single(shape: Any, dim: Any) -> int | None:
-    """The dimension, if it has size one; None where it is larger."""
+def _single(shape: Any, dim: Any) -> Single:
+    """The dimension, if it has size one."""
     dim = saved.signed(dim)
-    return dim if -len(shape) <= dim < len(shape) and shape[dim] == 1 else None
+    return (dim,) if -len(shape) <= dim < len(shape) and shape[dim] == 1 else ()
 
 
 def _expand(node: Any, factor: float, terms: dict[Key, float], inner: list[Any], depth: int) -> None:

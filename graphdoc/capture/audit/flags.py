@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.places.source_texts import COMPARED, lines_with, numbers_named
 from graphdoc.capture.tensors.access_paths import own_attributes
 from graphdoc.capture.tensors.facts import parameters_of, version_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Seen
-
 
 # Attributes that say the opposite of what parameters do: ``requires_grad`` of a module, which has no such attribute, so
 # that setting one stores a bool and switches nothing; or a name that was to be ``requires_grad`` and is spelled
@@ -42,8 +38,7 @@ class Flagged(Watch):
     ``elsewhere`` are files of the program that speak of the flag.
     ``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._first: dict[int, tuple[int, dict[Any, Any]]] = {}
         """By optimizer: the step at which such flags were seen, and which."""
 
@@ -171,8 +166,7 @@ class Refrozen(Watch):
     steps the state that was loaded has of them, where the others had made more: they were unfrozen on the way then;
     ``facts["numbers"]`` are the whole numbers that the program compares, by their names."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
         self._told: dict[int, tuple[_Followed, Sign]] = {}
@@ -204,7 +198,7 @@ class Refrozen(Watch):
             followed.on = parameter.requires_grad
             followed.changes += 1
             followed.since = 0
-            followed.event = self._audit.journal.count
+            followed.event = self._journal.count
         if followed.on:
             followed.trained = followed.trained or parameter.grad is not None
         elif followed.changes == 2 and followed.trained and followed.since == AGAIN and not followed.told:
@@ -235,9 +229,9 @@ class Refrozen(Watch):
         changes = {"frozen-again": 2, "frozen-throughout": 0}
         told = {i: sign for i, (followed, sign) in self._told.items() if followed.changes == changes[sign.kind]}
         told |= {i: sign for i, (seen, sign) in self._empty.items() if not any(map(parameters_of, seen.known()))}
-        stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
+        stepping = [seen.id for seen in self._journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)
-        called = self._audit.journal.latest("backward") is not None
+        called = self._journal.latest("backward") is not None
         if called and all(i in told and told[i].facts["whole"] for i in stepping):
             for sign in told.values():
                 sign.weak, sign.facts["reaches"] = False, reached

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.constants import ends_of
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating
-from graphdoc.capture.audit.watch import Open, Watch
+from graphdoc.capture.audit.watch import EngineCall, Open, Watch
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors import saved
@@ -14,11 +15,6 @@ from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import ALL_ZEROS, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
 
 ENOUGH = 8
 """Steps from the first on, all with zeros alone, before anything is said."""
@@ -48,11 +44,9 @@ class Flattened(Open):
     number than zero; the first that is takes them out of the sign. ``starved`` with ``facts["zeros"]``: those of the
     whole optimizer, and no backward call has reached one of them; else ``all-zeros``, weak."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
-        self._steps: dict[int, int] = {}
         self._met: tuple[Sign, set[int], list[Ref]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
         self._alone = False
@@ -84,7 +78,7 @@ class Flattened(Open):
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
         audit = self._audit
-        steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + 1
+        steps = seen.steps
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
         zeros = {i for i in asked if is_zero(given[i])}
@@ -105,6 +99,8 @@ class Flattened(Open):
                 self._kept[seen.id] = sign
         elif not whole and (kept := self._kept.get(seen.id)) is not None and kept.kind == ALL_ZEROS:
             del self._kept[seen.id]
+        if seen.id in self._kept:
+            self._kept[seen.id].count = steps
 
     def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
         audit, told = self._audit, self._kept.pop(seen.id, None)
@@ -126,11 +122,6 @@ class Flattened(Open):
         """Ids of the parameters of which it is known why their gradient is zero."""
         return self._met[1] if self._kept and self._met is not None else set()
 
-    def signs(self) -> list[Sign]:
-        for ident, sign in self._kept.items():
-            sign.count = self._steps[ident]
-        return super().signs()
-
 
 # Losses that are zero by the way they are written, with gradients that are not: ``exp(x - x.detach())`` times an
 # advantage whose mean is zero. Nothing is wrong with them; who asks for everything is told, as the value shows nothing.
@@ -146,9 +137,8 @@ class ZeroLoss(Watch):
     """``zero-loss``, weak: ``stack`` is the backward call, ``count`` how often its loss was zero and its gradient was
     not. Looked for only where the user wants all signs."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self.over = "audit-all" not in audit.witness.words
+    def set_up(self) -> None:
+        self.over = "audit-all" not in self._audit.witness.words
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
 

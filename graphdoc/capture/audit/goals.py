@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf, lgamma
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from graphdoc.capture.audit.constants import LINEAR, OFTEN, ends_of
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.constants import LINEAR, ends_of
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors import saved
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-
 
 MOST_GOALS = 12
 """Backward calls that are looked at for one."""
@@ -56,8 +51,7 @@ class Goals(Watch):
 
     _unsure = False
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._seldom: dict[Any, float] = {}
         """By the place of a label: the logarithm of how seldom rows that do not depend on it are its surest."""
 
@@ -99,7 +93,7 @@ class Goals(Watch):
         inside, before = ({n for n, _ in walk.nodes_behind([side])} for side in (goal.goal, goal.predicted))
         if inside & predicted or goal.goal in before:
             return set()
-        held = self._audit.journal.held()
+        held = self._journal.held()
         one, other = ((leaves_behind([n]) or {}).keys() & held for n in (goal.goal, goal.predicted))
         return one & other if one == other or _is_entropy(goal.loss) else set()
 

@@ -7,9 +7,10 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.watch import LOOKS, Sparse
+from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at
@@ -17,11 +18,6 @@ from graphdoc.capture.tensors.access_paths import own_attributes, roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of
 from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Seen
-
 
 MOST_SEARCHES = 6
 MOST_VALUES = 3000
@@ -44,8 +40,7 @@ class Growing(Sparse):
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._before: dict[int, int] = {}
         """By optimizer: how many nodes there had been early on, or at the look before; a list that drops its first
         elements has none as old."""
@@ -81,13 +76,9 @@ class Growing(Sparse):
             at = _before(at, steps)
             if at is None:
                 return None
-        order = walk.walk([node], MOST_NODES)
-        walk.examine_all(order)
-        used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = stacks.stack_of(node)
-        if len(used_up) <= LINKS - 1 or kept is None:
-            return None
-        return kept, len(order)
+        used_up, kept, alive = _kept_by(node)
+        links = {bisect_right(steps, s) for s in used_up}
+        return (kept, alive) if len(links) >= LINKS and kept is not None else None
 
     def _grown_list(self, values: Any, steps: list[int], before: int) -> tuple[Any, int] | None:
         """The same for what a list holds: the place of its last element."""
@@ -98,13 +89,10 @@ class Growing(Sparse):
             return None
         if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
             return None
-        order = walk.walk(nodes[:1], MOST_NODES)
-        walk.examine_all(order)
-        kept = stacks.stack_of(nodes[0])
-        if not any(f.released for f in order) or kept is None:
-            return None
-        alive = len(order) * len(values)
-        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.words else None
+        used_up, kept, each = _kept_by(nodes[0])
+        alive = each * len(values)
+        counts = alive >= MANY or "audit-all" in self._audit.witness.words
+        return (kept, alive) if used_up and counts and kept is not None else None
 
     def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
@@ -121,6 +109,13 @@ class Growing(Sparse):
         sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file, "one": one}
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
+
+
+def _kept_by(node: Any) -> tuple[list[int], stacks.Stack | None, int]:
+    """Of the graph behind a node the sequence numbers of what is released, where it was made, and its size."""
+    order = walk.walk([node], MOST_NODES)
+    walk.examine_all(order)
+    return [f.sequence for f in order if f.released], stacks.stack_of(node), len(order)
 
 
 def _before(node: Any, steps: list[int]) -> Any:

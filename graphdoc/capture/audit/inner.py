@@ -6,13 +6,14 @@ A first-order inner step is nothing by itself: the outer loss reaches the parame
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import LINEAR
 from graphdoc.capture.audit.deadends import has_saved_the_same
-from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.audit.watch import ENOUGH, OFTEN, Early, EngineCall, Watch
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.graph.summands import constants
 from graphdoc.capture.graph.walk import VIEWS, inputs_of, nodes_behind, op_of
@@ -24,37 +25,20 @@ from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import ITSELF, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
+    from graphdoc.capture.witness import Witness
 
 
-ENOUGH = 4
-"""Steps of an optimizer after which its parameters are judged."""
-OFTEN = 2
-"""Inner gradients that a parameter has entered by then."""
 MOST_FOLLOWED = 2_000
-
-
-class _Entered:
-    """A parameter in the losses of inner gradients, by whose latest call it is told."""
-
-    __slots__ = ("count", "noted", "ref")
-
-    def __init__(self, parameter: Any, noted: Noted) -> None:
-        self.ref = Ref(parameter)
-        self.noted = noted
-        self.count = 0
 
 
 class Inner(Early):
     """``inner-only``: ``stack`` is the latest such ``grad`` call, ``other`` the latest backward call, ``parameters``
     what no backward call has reached. Whether the gradient enters that call's loss, the source has to tell."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._entered: dict[int, _Entered] = {}
-        self._excused: set[int] = audit.journal.living.forgetting(set())
+    def set_up(self) -> None:
+        self._entered: dict[int, tuple[Noted, int]] = self._journal.living.forgetting({})
+        """By parameter: the latest inner gradient whose loss it has entered, and how many there were."""
+        self._excused: set[int] = self._journal.living.forgetting(set())
         """Parameters that a gradient was asked for, or that entered one with ``create_graph``."""
         self._missed: list[tuple[list[Any], Sign]] = []
 
@@ -65,15 +49,9 @@ class Inner(Early):
         self._excused.update(map(id, call.inputs))
         kind = self._audit.torch.nn.Parameter
         for ident, leaf in call.leaves.items():
-            if type(leaf) is not kind:
-                continue
-            entered = self._entered.get(ident)
-            if entered is None or entered.ref() is not leaf:
-                entered = _Entered(leaf, call.noted)
-            if ident in self._entered or len(self._entered) < MOST_FOLLOWED:
-                self._entered[ident] = entered
-                entered.noted = call.noted
-                entered.count += 1
+            _, count = self._entered.get(ident, (None, 0))
+            if type(leaf) is kind and (count or len(self._entered) < MOST_FOLLOWED):
+                self._entered[ident] = call.noted, count + 1
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         if seen.steps != ENOUGH or not self._entered:
@@ -83,7 +61,7 @@ class Inner(Early):
         last = audit.journal.latest("backward")
         if not mine or last is None:
             return
-        noted = self._entered[id(mine[0])].noted
+        noted, _ = self._entered[id(mine[0])]
         sign = self._sign("inner-only", noted, last, map(id, mine), optimizer=seen.id, count=ENOUGH)
         sign.facts = {"outer": last.index}
         self._missed.append(([Ref(p) for p in mine], sign))
@@ -92,9 +70,8 @@ class Inner(Early):
     def _is_missed(self, parameter: Any) -> bool:
         """Whether a parameter has entered inner losses and no other."""
         ident, audit = id(parameter), self._audit
-        entered = self._entered.get(ident)
-        same = entered is not None and entered.ref() is parameter and entered.count >= OFTEN
-        if not same or ident in self._excused:
+        _, count = self._entered.get(ident, (None, 0))
+        if count < OFTEN or ident in self._excused:
             return False
         had = parameter.grad is not None or audit.journal.with_grad.get(ident)
         return bool(parameter.requires_grad and not had and ident not in audit.reached)
@@ -105,13 +82,18 @@ class Inner(Early):
         return [sign for sign, mine in alive if sign.parameters and all(map(self._is_missed, mine))]
 
 
-def _behind(audit: Audit, outputs: Any) -> Iterator[tuple[Any, stacks.Stack, bool]]:
+def behind(witness: Witness, roots: Iterable[Any]) -> Iterator[tuple[Any, stacks.Stack, bool]]:
     """The nodes behind these, with where they were made, and whether a gradient that was recorded has made them."""
-    engine = audit.witness.calls.code
-    for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
+    engine = witness.calls.code
+    for node, _ in islice(nodes_behind(roots), MOST_NODES):
         kept = stacks.stack_of(node)
         if kept is not None:
             yield node, kept, stacks.made_in_backward(kept, engine)
+
+
+def has_derivative(witness: Witness, roots: Iterable[Any]) -> bool:
+    """Whether a gradient that was recorded lies behind these nodes."""
+    return any(recorded for *_, recorded in behind(witness, roots))
 
 
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
@@ -133,8 +115,7 @@ class Products(Watch):
     second was. ``suspect-residual``: it is not zero, and a loss is made of recorded gradients, of these as numbers
     perhaps."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._first: tuple[Noted, frozenset[int]] | None = None
         """The latest call with ``create_graph``, and the ids of its inputs."""
         self._sides: list[stacks.Stack] = []
@@ -159,7 +140,7 @@ class Products(Watch):
                 self._sides = _like_sides(call.outputs, asked)
         elif self._first is not None and asked and asked <= self._first[1]:
             # Does a gradient that was recorded lie behind these?
-            self.waits = any(recorded for *_, recorded in _behind(self._audit, call.outputs))
+            self.waits = has_derivative(self._audit.witness, roots_of_call(call.outputs))
             self._second = call.noted if self.waits else self._second
 
     def gave(self, noted: Noted, results: Any) -> None:
@@ -180,7 +161,7 @@ class Products(Watch):
 
     def called(self, call: EngineCall) -> None:
         if self._bends is not None and not self._entered and self._may_look(MOST_ADDED):
-            self._entered = any(recorded for *_, recorded in _behind(self._audit, call.outputs))
+            self._entered = has_derivative(self._audit.witness, roots_of_call(call.outputs))
 
     def signs(self) -> list[Sign]:
         if self._entered and self._bends is not None:
@@ -226,8 +207,7 @@ class Unbent(Watch):
     losses that were computed from it; ``other`` is a function of straight pieces (``facts["op"]``) that it is of, and
     ``facts["backward"]`` the backward call."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._inputs = set[int]()
         """Of the calls with ``create_graph`` since the latest backward call, by id."""
         self._straight: tuple[str, stacks.Stack] | None = None
@@ -248,12 +228,12 @@ class Unbent(Watch):
         if not call.recorded or not self._may_look(MOST_RECORDED):
             return
         mine = set(map(id, call.inputs))
-        behind = list(_behind(self._audit, call.outputs))
-        straight = ((op_of(n), kept) for n, kept, again in behind if not again and op_of(n) in STRAIGHT)
+        nodes = list(behind(self._audit.witness, roots_of_call(call.outputs)))
+        straight = ((op_of(n), kept) for n, kept, again in nodes if not again and op_of(n) in STRAIGHT)
         self._straight = next(straight, self._straight)
-        if self._straight is not None and mine & self._inputs and any(again for *_, again in behind):
+        if self._straight is not None and mine & self._inputs and any(again for *_, again in nodes):
             # What bends may do so for other data, or once it is no longer weighed by zero.
-            if any(not again and not _is_straight(node, mine) for node, _, again in behind):
+            if any(not again and not _is_straight(node, mine) for node, _, again in nodes):
                 self._bent.add(site_of(stacks.stack_of_seen(call.noted[3])))
             else:
                 self._second = call.noted, self._straight

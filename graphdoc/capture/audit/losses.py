@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import Fingerprint
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import Estimator, TermWatch
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.cut_records import records_behind
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Watch
+from graphdoc.capture.events.cut_records import Record, records_behind
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
@@ -27,42 +28,13 @@ from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.functions import with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
-from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Noted, Seen
-
+from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Sign
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
 # (z - x).detach()`` the value is that of ``z`` and the gradient that of ``x``. What ``z`` was looked up in, a
 # codebook perhaps, needs a loss of its own, on ``z``. Looked at in a run that graphdoc starts by itself.
 
 MOST_MODULES = 40
-ENOUGH = 2
-"""Steps between which the values of such a parameter have stayed what they were: nobody updates it by hand."""
-
-
-class Bypassed(Watch):
-    """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
-    ``other`` is the latest backward call."""
-
-    def missed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
-        """An optimizer has stepped without ever having reached ``missed``."""
-        audit = self._audit
-        met = missed.intersection(i for s in sums for i in s.missed)
-        if not met or self._found:
-            return
-        held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
-        sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
-        still = {one[0] for one in sizes if self._often(one, 1 + ENOUGH)}
-        last = audit.journal.latest("backward")
-        if not still or last is None:
-            return
-        at = next(s.at for s in sums if s.missed & still)
-        self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
 
 def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
@@ -89,20 +61,19 @@ HUNGRY = 5
 """Steps in a row without any gradient of an optimizer that had some before, until that is noted."""
 MOST_PARTS = 6
 """Losses whose terms are looked at one by one."""
-OFTEN = 2
-"""Calls in which the same is seen before it is told."""
 
 
 class Losses(Watch):
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
-    because what is computed from them is converted. ``suspect-term``, ``suspect-unreached``, ``suspect-zero``
-    and, of a program with a backward of its own, ``suspect-function`` ask for a second run."""
+    because what is computed from them is converted. ``bypassed``: ``stack`` is a straight-through sum, ``parameters``
+    those that receive nothing by it, ``optimizer`` holds them; ``other`` is the latest backward call.
+    ``suspect-term``, ``suspect-unreached``, ``suspect-zero`` and, of a program with a backward of its own,
+    ``suspect-function`` ask for a second run."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._witness = audit.witness
-        self.watch = TermWatch(audit.witness) if audit.early else None
+    def set_up(self) -> None:
+        self._witness = self._audit.witness
+        self.watch = TermWatch(self._audit.witness) if self._audit.early else None
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
         self._idle: dict[int, dict[int, Fingerprint]] = {}
@@ -126,10 +97,9 @@ class Losses(Watch):
         """By place: numbers that leave a graph and go on in it; what is lost with them is measured."""
         self._entered: deque[Record] = deque(maxlen=MOST_ENTERED)
         """Where what the losses take as constants had left its graph, by no word of the author's; the latest last."""
-        self._bypassed = Bypassed(audit)
-        self.older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
+        self.older = weakref.WeakSet(functions.subclasses(self._audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
-        words = audit.witness.mode.split(":")
+        words = self._audit.witness.mode.split(":")
         self._measuring = "whatif" in words
         self.measured: dict[int, set[int]] = {}
         """By optimizer: positions of parameters on which a loss was measured to depend."""
@@ -147,7 +117,7 @@ class Losses(Watch):
             self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
         if not call.leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._again("covered") and self._stepped:
-                self._tell(call.noted, call.outputs, Sign("covered-loss"))
+                self._tell(call.noted, Sign("covered-loss"), [], outputs=call.outputs)
         else:
             roots = call.roots
             if self.watch is not None:
@@ -161,7 +131,8 @@ class Losses(Watch):
             for records, at in self.watch.added(roots) if self.watch is not None else ():
                 if self.watch is not None and self._again(site_of(records[0].raw)):
                     beside = any(at is here for _, here in self.watch.residuals.values())
-                    self._tell(call.noted, call.outputs, Sign("constant-term", facts={"beside": beside}), records, at)
+                    sign = Sign("constant-term", other=self._frames(at), facts={"beside": beside})
+                    self._tell(call.noted, sign, records, outputs=call.outputs)
             drawn = [(r, behind, None) for r, behind in self._drawn_into(call.noted, roots)]
             passed = self.watch.passed_by(roots, audit.journal.held()) if self.watch is not None else []
             for record, behind, unused in (*drawn, *passed):
@@ -169,7 +140,7 @@ class Losses(Watch):
                     facts: dict[str, Any] = {"part": True}
                     if unused is not None:
                         facts["idle_sum"] = self._line(unused)
-                    self._tell(call.noted, call.outputs, Sign("cut-term", facts=facts), [record], None, behind)
+                    self._tell(call.noted, Sign("cut-term", facts=facts), [record], behind, call.outputs)
         if self.watch is not None:
             self.watch.since = call.noted[0]
             self.watch.begin()
@@ -193,7 +164,7 @@ class Losses(Watch):
         self._parts += 1
         if self._parts > MOST_PARTS:
             return []
-        held = self._audit.journal.held()
+        held = self._journal.held()
         if self.watch is not None:
             self.going_back.update((r.place, (r, b)) for r, b in self.watch.going_back(roots, held))
             return self.watch.drawn_into(roots, held)
@@ -233,12 +204,24 @@ class Losses(Watch):
             return
         missed = self._missed(optimizer) | hungry
         if self.watch.leaves or self.watch.switched_off:
-            self._bypassed.missed(optimizer, seen, missed, self.watch.estimators.values())
+            self._tell_bypassed(optimizer, seen, missed, self.watch.estimators.values())
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
-            entered = [(r, r.behind) for r in self._entered if r.behind & missed and not self.watch.is_beside(r)]
-            self._tell_missed(entered, missed, optimizer, seen)
+            entered = [(r, r.behind) for r in self._entered if r.behind & missed and not r.beside]
+            self._tell_missed(entered, missed, optimizer, seen, False)
         self.watch.stepped()
+
+    def _tell_bypassed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
+        """An optimizer has stepped without ever having reached ``missed``: does such a sum detach any of them?"""
+        met = missed.intersection(i for s in sums for i in s.missed) if not self._found else set()
+        held = ((id(p), numbers_of(p)) for p in parameters_of(optimizer) if id(p) in met)
+        sizes = [(i, float(numbers.double().abs().sum())) for i, numbers in held if numbers is not None]
+        # Steps between which its values have stayed what they were: nobody updates it by hand.
+        still = {one[0] for one in sizes if self._often(one, 1 + OFTEN)}
+        last = self._journal.latest("backward")
+        if still and last is not None:
+            at = next(s.at for s in sums if s.missed & still)
+            self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
     def wants(self, seen: Seen) -> bool:
         return self._hungry.get(seen.id, (0, -1))[0] > 0 or ("unreached", seen.id) in self._suspects
@@ -253,11 +236,11 @@ class Losses(Watch):
                 self._suspects["hungry", seen.id].facts.clear()
             return set()
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
-        last = self._audit.journal.latest("backward")
-        had = self._audit.journal.with_grad
+        last = self._journal.latest("backward")
+        had = self._journal.with_grad
         found = any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
         # Of two that hold the same, it may have been the other one that has found them.
-        if last is None or last.index == before or not found or self._audit.journal.is_double(seen):
+        if last is None or last.index == before or not found or self._journal.is_double(seen):
             return set()
         self._hungry[seen.id] = steps + 1, last.index
         if steps == 0:
@@ -276,11 +259,11 @@ class Losses(Watch):
         before what was not recorded."""
         assert self.watch is not None
         leaves, off = (
-            [(r, behind) for r, behind in found.values() if behind & missed]
+            [(r, behind) for r, behind in found.items() if behind & missed]
             for found in (self.watch.leaves, self.watch.switched_off)
         )
-        used = self.watch.used() if leaves or off else set()
-        cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
+        used = self.watch.used() if leaves or off else set[Record]()
+        cut = [(r, b) for r, b in leaves if r in used or not r.recording]  # the rest is looked at by people
         cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
         if hungry and not cut:
             # NumPy's and Python's arithmetic is not seen; that nothing of it has a graph in the end, is.
@@ -288,22 +271,17 @@ class Losses(Watch):
         # A leaf that no backward call has reached is in no loss.
         cut = [(r, b) for r, b in cut if r.op != COPIES or r.place in self._asked]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
-            whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
+            whole = frozenset().union(*(b for r, b in self.watch.leaves.items() if not r.recording))
             cut[-1] = cut[-1][0], cut[-1][1] | whole
-        return cut or [(r, b) for r, b in off if id(r) in used]
+        return cut or [(r, b) for r, b in off if r in used]
 
     def _tell_missed(
-        self,
-        cut: list[tuple[Record, frozenset[int]]],
-        missed: set[int],
-        optimizer: Any,
-        seen: Seen,
-        before: bool = False,
+        self, cut: list[tuple[Record, frozenset[int]]], missed: set[int], optimizer: Any, seen: Seen, before: bool
     ) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase, or other calls give them
         gradients that no step has used."""
-        last = self._audit.journal.latest("backward")
+        last = self._journal.latest("backward")
         if len(cut) < OFTEN or last is None:
             return
         # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
@@ -313,18 +291,18 @@ class Losses(Watch):
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
         leaves.pop(record.place, None)
-        had = self._audit.journal.with_grad
+        had = self._journal.with_grad
         sign = Sign("cut-off", facts={"before": True, "cleared": not any(map(had.get, missed))} if before else {})
         if not before:  # the first run knows whether their turn came later
             held, idle = parameters_of(optimizer), behind & missed
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in enumerate(held) if id(p) in idle]}
             if is_said(record) and any(had.get(i) for i in behind - missed):  # it works on what learns beside it
                 sign.facts["said"] = True
-        self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
+        self._tell(last.noted, sign, [record, *leaves.values()], behind & frozenset(missed))
 
     def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
-        had, reached = self._audit.journal.with_grad, self._audit.reached
+        had, reached = self._journal.with_grad, self._audit.reached
         without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
@@ -359,7 +337,7 @@ class Losses(Watch):
         if ("unreached", seen.id) in self._suspects:
             self._forget_used(seen.id)
             return
-        missed, last = self._missed(optimizer), self._audit.journal.latest("backward")
+        missed, last = self._missed(optimizer), self._journal.latest("backward")
         if missed and self._audit.reached and last is not None:
             around = forwards_around(self._audit.torch, missed, self._witness.cwd)
             sign = self._sign_at("suspect-unreached", last, optimizer=seen.id, count=OFTEN, weak=True)
@@ -370,7 +348,7 @@ class Losses(Watch):
 
     def _forget_used(self, ident: int) -> None:
         """Forget those of an optimizer's that have been given a gradient since, or other numbers."""
-        had, reached, idle = self._audit.journal.with_grad, self._audit.reached, self._idle[ident]
+        had, reached, idle = self._journal.with_grad, self._audit.reached, self._idle[ident]
         alive = [(i, p) for i, read in idle.items() if (p := read.ref()) is not None]
         used = {
             i
@@ -389,22 +367,20 @@ class Losses(Watch):
         behind. ``idle``: no optimizer holds all of what it goes on to."""
         if self._evidence is None:
             # Another call may give them gradients, which are cleared: what was seen is that no step has one.
-            self._tell(noted, (), Sign(kind, facts={"at_steps": True, "idle": idle}), [record], None, behind)
+            self._tell(noted, Sign(kind, facts={"at_steps": True, "idle": idle}), [record], behind)
 
     def is_wanted_as_number(self, place: Any) -> bool:
         """Whether what is converted at this place goes on with its graph beside. A tensor that is detached may go on
         too, into its own norm for instance, and yet reach no loss."""
         watch = self.watch
-        at = [r for r, _ in watch.leaves.values() if r.place == place] if watch is not None else []
+        at = [r for r in watch.leaves if r.place == place] if watch is not None else []
         return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
-    def tell_measured(
-        self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset(), added: list[Frame] | None = None
-    ) -> None:
+    def tell_measured(self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset()) -> None:
         """Tell of the latest backward call, unless something has been told: that steps go on without what these
-        operations have cut off, on which a loss was measured to depend; or that it is a term, added there, that no
-        gradient knows of."""
-        last, recorded = self._audit.journal.latest("backward"), self._unmeasured
+        operations have cut off, on which a loss was measured to depend; or that it is a term, added at the sign's other
+        place, that no gradient knows of."""
+        last, recorded = self._journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None else {}
         same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
         # No place is told by what is but the author's word, nor by a draw that came out otherwise.
@@ -414,39 +390,31 @@ class Losses(Watch):
             self._evidence = recorded
             self._audit.tell_early()
         elif self._evidence is None and last is not None:
-            self._tell(last.noted, (), sign, records, None, behind)
-            if added is not None and self._evidence is not None:
-                sign.other = added
+            self._tell(last.noted, sign, records, behind)
 
     def _tell(
-        self,
-        noted: Noted,
-        outputs: Any,
-        sign: Sign,
-        records: list[Record] | None = None,
-        at: stacks.Stack | None = None,
-        behind: frozenset[int] = frozenset(),
+        self, noted: Noted, sign: Sign, cuts: Iterable[Record], behind: frozenset[int] = frozenset(), outputs: Any = ()
     ) -> None:
+        records = [*cuts]
         # A leaf of copied numbers that backward has reached asks for a gradient: that it is to go on needs no measure.
-        copied = any(r.op == COPIES for r in records or ())
+        copied = any(r.op == COPIES for r in records)
         waits = self._measuring and not copied and "positions" in sign.facts and "measured" not in sign.facts
         if waits and (self._unmeasured is not None or (self.settled and self._is_measured(sign.facts))):
             return
         if waits:
-            sign.facts["said"] = any(map(is_said, records or ()))
+            sign.facts["said"] = any(map(is_said, records))
 
         def add(evidence: Evidence, autopsy: Autopsy) -> None:
             evidence.failing_event = noted[0]
             self._witness.fill(evidence, autopsy, [], outputs)
             names = autopsy.census.parameter_names
             if self.watch is not None:
-                for record in records or ():
+                for record in records:
                     cut = self.watch._cut(record, True, autopsy, alike=[record])
                     above = (r for r in records_behind([record]) if not r.recording and r.op not in DETACHES)
                     further = behind or frozenset().union(*(r.behind for r in above))  # nothing was recorded there
                     cut.behind = sorted({*cut.behind, *(names[i] for i in further if i in names)})
                     evidence.cuts.append(cut)
-            sign.other = self._frames(at)
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
             if behind:  # more may lie behind the cut, and be reached in another way
                 sign.parameters = sorted(names[i] for i in behind if i in names)
@@ -475,18 +443,17 @@ class Losses(Watch):
     def signs(self) -> list[Sign]:
         if self.evidence() is not None and self._evidence is not None:
             told = self._evidence.signs[:1]
-            beside = self._bypassed.signs()
-            return [*told, *(s for s in beside if not {*s.parameters} <= {n for t in told for n in t.parameters})]
+            return [*told, *(s for s in self._found if not {*s.parameters} <= {n for t in told for n in t.parameters})]
         for ident in [*self._idle]:
             self._forget_used(ident)  # another optimizer may have come to them
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
-        stepped = self._audit.journal.trained
+        stepped = self._journal.trained
         for sign in suspects:
             if sign.kind == "suspect-term":  # the loss may be that of any of them
                 sign.facts["optimizers"] = stepped
         if self.watch is None and stepped and (with_own_backward(self._audit) or with_backward(self._audit.torch)):
             facts = {"sources": users_files(), "optimizers": stepped}
             suspects.append(Sign("suspect-function", weak=True, facts=facts))
-        return [*self._bypassed.signs(), *(s for s in suspects if s.kind != "suspect-zero" or not known)]
+        return [*self._found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from ctypes import string_at
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
-from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Watch
+from graphdoc.capture.audit.watch import CLOSELY, LOOKS, OFTEN, EngineCall, Watch
+from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Seen
-
 
 # What stands in a parameter's memory, read as ``FiniteWatch`` reads a loss: that is no operation of the program's.
 
@@ -107,8 +102,6 @@ def _read(memory: int, size: int) -> int:
 # that the audit looks at one number of one of them, each in its turn, which costs a microsecond. Whether the write came
 # behind the forward, a second run has to tell, which sees it happen.
 
-ENOUGH = 2
-"""Backward calls in which the same was seen."""
 MOST_LOOKS = 6
 """Graphs that are walked through for it."""
 MOST_CALLS = 30
@@ -151,8 +144,7 @@ class Moved(Watch):
     """``suspect-write``: ``stack`` is a backward call before which the parameters have moved, perhaps behind the
     forward; ``other`` is the latest step. Weak: the write may as well have come before it."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None where its own steps move no version."""
         self._others: dict[int, Fingerprint] = {}
@@ -225,7 +217,7 @@ class Moved(Watch):
         if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1
-        held = self._audit.journal.held()
+        held = self._journal.held()
         kind = self._audit.torch.nn.Parameter
         mine = {i: p for i, p in call.leaves.items() if i not in held and type(p) is kind and is_readable(p)}
         known = [(i, self._others[i]) for i in mine if i in self._others]
@@ -253,6 +245,6 @@ class Moved(Watch):
         if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in call.order):
             return
         self._seen += 1
-        if self._seen == ENOUGH:
-            step = self._audit.journal.latest("step")
-            self._found = [self._sign_at("suspect-write", call.noted, step, count=ENOUGH, weak=True)]
+        if self._seen == OFTEN:
+            step = self._journal.latest("step")
+            self._found = [self._sign_at("suspect-write", call.noted, step, count=OFTEN, weak=True)]

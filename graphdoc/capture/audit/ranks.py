@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from itertools import islice
 from sys import _getframe
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.hidden import inside
-from graphdoc.capture.audit.watch import Open, Watch
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.audit.watch import OFTEN, EngineCall, Open, Watch
+from graphdoc.capture.events.journal import Noted, Seen, leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import roots_of_call
 from graphdoc.capture.places import stacks
@@ -28,14 +28,6 @@ from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
-
-
-OFTEN = 2
-"""Steps of one optimizer by gradients of this rank alone, before it is told."""
 MOST_LOOKS = 12
 """Backward calls that are looked at."""
 MOST_SEARCHES = 4
@@ -80,8 +72,7 @@ class Unreduced(Open):
     DistributedSampler divides the data among them.
     """
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self.looks = 0
         """Backward calls that were looked at: none where there is one process."""
         self._searches = 0

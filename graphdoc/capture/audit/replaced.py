@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.events.journal import MOST_OPTIMIZERS
+from graphdoc.capture.audit.watch import EngineCall, Watch
+from graphdoc.capture.events.journal import MOST_OPTIMIZERS, Noted, Seen
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
-
 
 MOST_COMPARED = 50
 """Parameters of an optimizer that are told from those before."""
@@ -45,8 +39,7 @@ class Replaced(Watch):
     step, ``stack``; those are in no optimizer, and the new ones have no gradient. Between its other steps this call
     gave gradients to all. ``count`` such steps; ``facts["others"]``: it held some that found theirs."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._known: dict[int, _Held] = {}
         """By optimizer."""
 
@@ -56,7 +49,7 @@ class Replaced(Watch):
 
     def began(self, call: EngineCall) -> None:
         for ident, known in self._known.items():
-            seen = self._audit.journal.optimizers.get(ident)
+            seen = self._journal.optimizers.get(ident)
             optimizer = seen.ref() if seen is not None and self.wants(seen) else None
             if optimizer is not None:
                 known.call = call.noted, [Ref(p) for p in parameters_of(optimizer)[:MOST_COMPARED]]
@@ -64,7 +57,7 @@ class Replaced(Watch):
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         mine = parameters_of(optimizer)[:MOST_COMPARED]
         if len(self._known) > MOST_OPTIMIZERS:  # a program may make one for each of its steps
-            self._known = {i: known for i, known in self._known.items() if i in self._audit.journal.optimizers}
+            self._known = {i: known for i, known in self._known.items() if i in self._journal.optimizers}
         known = self._known.setdefault(seen.id, _Held())
         if len(known.held) != len(mine) or any(ref() is not p for ref, p in zip(known.held, mine, strict=True)):
             known.replaced |= bool(known.held)
@@ -87,7 +80,7 @@ class Replaced(Watch):
     def _are_left(self, noted: Noted, held: list[Ref], seen: Seen) -> bool:
         """Whether none of what was held is in an optimizer now but what still is in this one, and nothing has cleared
         this one since. What is gone has no gradient; what is alive still has it."""
-        journal = self._audit.journal
+        journal = self._journal
         if optimizer_functions(stacks.stack_of_seen(noted[3])):
             return False  # the step calls backward itself
         if any(e.kind == "zero_grad" and e.optimizer == seen.id for e in journal.entries(noted[0])):
@@ -155,15 +148,14 @@ class LoadTakenBack(Watch):
     ``optimizer`` they are what they were before the load. It was made before that, and holds none of them, but as many
     numbers, which no backward call reaches."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._loads: list[_Load] = []
 
     def loaded(self, module: Any, state: Any, assign: bool) -> None:
         if assign or any(load.module == id(module) and load.seen is not None for load in self._loads):
             return  # that may be what takes it back
         self._loads = [load for load in self._loads if load.module != id(module)]
-        made = [o for o, seen in self._audit.journal.made() if seen is None or not seen.steps]
+        made = [o for o, seen in self._journal.made() if seen is None or not seen.steps]
         if not self._found and made and self._may_look(MOST_LOADS):
             # loaded < Audit.loaded < the inserted callback < the function
             self._loads.append(_Load(module, made, stacks.stack_here(4)))
@@ -185,7 +177,7 @@ class LoadTakenBack(Watch):
         loads = [load for load in self._loads if load.loaded and any(ref() is optimizer for ref in load.made)]
         if seen.steps != 1 or not loads:
             return
-        given, had, held = self._audit.journal.held(), self._audit.reached, parameters_of(optimizer)
+        given, had, held = self._journal.held(), self._audit.reached, parameters_of(optimizer)
         size = 0 if any(id(p) in had for p in held) else sum(p.numel() for p in held)
         for load in loads:
             own = [p for ref in load.refs if (p := ref()) is not None]

@@ -13,8 +13,9 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.constants import COPIES
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import EngineCall, Watch
 from graphdoc.capture.events.engine_calls import Glimpse
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
@@ -25,8 +26,6 @@ from graphdoc.evidence import STALE_UNSEEN, USED_AGAIN, Evidence, Sign, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
     from graphdoc.capture.second_run.writes import HiddenWrites
 
 
@@ -34,8 +33,7 @@ class Stale(Watch):
     """``stale-parameter``: the backward at ``stack`` needs values from before a fused step; with ``facts["hidden"]``
     from before a write through ``.data`` at ``other``."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._fused: dict[int, tuple[Seen, set[int]]] = {}
         """By number: the optimizers whose steps are fused, and the memory of their parameters."""
         self._writes: HiddenWrites | None = None
@@ -132,7 +130,7 @@ def as_if(
         evidence.raised.uncaught = False
         sign.stack = evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
         sign.event = noted[0]
-        autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
+        autopsy = Autopsy(witness, user_frames(frame))
         autopsy.fill_program(evidence)
         if suspect is not None:
             autopsy.limit = walk.DEEP - 1
@@ -171,8 +169,7 @@ class Once(Watch):
     latest step, which ran inside of the region.
     """
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._steps: dict[int, _Steps] = {}
         """By optimizer."""
         self._used: set[Any] = set()

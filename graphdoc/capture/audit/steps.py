@@ -5,31 +5,19 @@ from __future__ import annotations
 import itertools
 import sys
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.moved import print_of, values_of
 from graphdoc.capture.audit.unheld import are_twins, in_their_place
-from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Open, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, EngineCall, Open, Watch
+from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
-from graphdoc.capture.tensors.facts import (
-    has_gradient,
-    instances_of,
-    is_hooked,
-    parameters_of,
-    steps_alone,
-    version_of,
-)
+from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of, steps_alone, version_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import Sample, numbers_of
 from graphdoc.evidence import AT_END, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
-
 
 MOST_SAMPLED = 50
 """Parameters whose numbers are looked at, twice in a run."""
@@ -43,8 +31,7 @@ class Unstepped(Watch):
     numbers of which the program takes remainders, by their names. ``facts["kept"]``: nothing was cleared in the run, or
     stepped; only the source can tell that this is not meant."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._discards: dict[int, int] = {}
         self._values: dict[int, dict[int, Any]] = {}
         """What those that had gradients held when such an optimizer was first cleared."""
@@ -56,7 +43,7 @@ class Unstepped(Watch):
         self._never: Sign | None = None
 
     def called(self, call: EngineCall) -> None:
-        journal, leaves = self._audit.journal, call.leaves
+        journal, leaves = self._journal, call.leaves
         if self._never is not None or journal.steps or self._discards or not leaves:
             return
         added = all(t.grad is not None for t in leaves.values()) or not self._early
@@ -95,7 +82,7 @@ class Unstepped(Watch):
         if count == 0:
             self._values[seen.id] = self._sampled(parameters)
         self._discards[seen.id] = count + 1
-        seen.span = (seen.span[0], self._audit.journal.steps)
+        seen.span = (seen.span[0], self._journal.steps)
         self._so_often(count + 1, seen, lambda: self._judge(parameters, seen, here))
 
     def _sampled(self, parameters: list[Any]) -> dict[int, Any]:
@@ -129,7 +116,7 @@ class Unstepped(Watch):
         """The backward calls from one place that reach these parameters among others, and of which no step has used
         anything: each optimizer that stepped behind one had been cleared first.
         """
-        held = {s.id: {id(p) for p in parameters_of(o)} for s, o in self._audit.journal.live()}
+        held = {s.id: {id(p) for p in parameters_of(o)} for s, o in self._journal.live()}
         found: dict[Place, list[Entry]] = {}
         used: set[Place] = set()
         for at, e in enumerate(entries):
@@ -141,7 +128,7 @@ class Unstepped(Watch):
         return left[0] if len(left) == 1 else []
 
     def signs(self) -> list[Sign]:
-        journal = self._audit.journal
+        journal = self._journal
         journal.settle()
         # Not only a module was cleared, and gradients came more often than that.
         few = self._at_end(lambda s: self._calls[s.id][1].occurrences > FEW and bool(journal.latest("zero_grad", s.id)))
@@ -182,8 +169,7 @@ class Starved(Open):
     ``held-stale``, as ``Unheld`` tells it, where no module has what the optimizer holds and others get gradients in its
     place: FSDP2 replaces every parameter by its shard, and no backward call reaches a shard as a leaf."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
         self._held: dict[int, int] = {}
@@ -202,7 +188,7 @@ class Starved(Open):
 
     def called(self, call: EngineCall) -> None:
         self._fresh = set()
-        known = self._audit.journal.optimizers.values()
+        known = self._journal.optimizers.values()
         if known and all(seen.id in self.over for seen in known):
             return
         first = itertools.islice(call.leaves.values(), MOST_LEAVES)
@@ -212,7 +198,7 @@ class Starved(Open):
         """An optimizer has stepped. It is ``over`` for one that has found a gradient, or of whose parameters a backward
         call has reached one, and for one that is not PyTorch's and moves its parameters without."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
-        had, reached = self._audit.journal.with_grad, self._audit.reached
+        had, reached = self._journal.with_grad, self._audit.reached
         has = any(p.grad is not None or had.get(id(p)) for p in mine)
         met = any(id(p) in reached for p in mine)
         if met and not has and seen.id not in self._gathered and "torch.distributed.fsdp._fully_shard" in sys.modules:
@@ -246,12 +232,12 @@ class Starved(Open):
         """A step before any backward call. One that follows no recording at all is there for the scheduler."""
         if not type(optimizer).__module__.startswith("torch.optim") or optimizer._optimizer_step_post_hooks:
             return  # it may well step by something else, or by gradients that are gone now
-        made, version = self._audit.journal.nodes_made, mine[0]._version
+        made, version = self._journal.nodes_made, mine[0]._version
         before, written = self._made.get(seen.id, (made, version))
         recorded = made > before and version == written  # who writes the weights by hand wants no gradient
         self._made[seen.id] = made, version
         self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
-        if self._alone[seen.id] == IN_VAIN and not self._audit.journal.has(*_BACKWARD):
+        if self._alone[seen.id] == IN_VAIN and not self._journal.has(*_BACKWARD):
             self._so_often(ENOUGH, seen, lambda: self._in_vain(mine, seen, None, 0, []))
 
     def _in_vain(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> Sign | None:
@@ -273,13 +259,13 @@ class Starved(Open):
         return self._sign_at("starved", step, noted, parameters=names, optimizer=seen.id, facts=facts)
 
     def signs(self) -> list[Sign]:
-        known = self._audit.journal.optimizers
+        known = self._journal.optimizers
         told = [*self._found, *self._at_end(lambda _: not self.over)]
         for sign in told:
             sign.count = known[sign.optimizer].steps if sign.optimizer in known else sign.count
         told = told or self._alike()
         # A call that comes late is one: the steps before it were a warm-up.
-        has = self._audit.journal.has
+        has = self._journal.has
         return [sign for sign in told if not (sign.facts["no_call"] and has(*_BACKWARD))]
 
     def _alike(self) -> list[Sign]:
@@ -287,7 +273,7 @@ class Starved(Open):
         found a gradient: an inner optimizer is made anew for each task."""
         if not self._audit.over:
             return []
-        known = self._audit.journal.optimizers
+        known = self._journal.optimizers
         fed = {site_of(s.stack) for i in self.over if (s := known.get(i)) is not None and s.stack is not None}
         at: dict[Any, list[tuple[Seen, Sign]]] = {}
         for seen, sign in self._few.values():
@@ -338,8 +324,7 @@ class Undone(Watch):
     """``suspect-undone``, weak: before each of its steps the parameters of an optimizer were, bit by bit, what they had
     been before the step before. A second run tells who has put them back."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None once it has been seen to get on."""
 
@@ -376,8 +361,7 @@ class AtRest(Open):
     """``rate-zero``: ``stack`` is the step, ``count`` how many there were, each with a learning rate of zero;
     ``facts["rate"]`` is what the program asked for. One that is made with a rate of zero is its author's word."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._steps: dict[int, int] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -452,9 +436,8 @@ class Rounded(Open):
     rounding at random lets a few move at each step.
     """
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        torch = audit.torch
+    def set_up(self) -> None:
+        torch = self._audit.torch
         self._short = (torch.bfloat16, torch.float16)
         self._looked: dict[int, _Looked] = {}
 
@@ -539,15 +522,14 @@ class PastScaler(Early):
     scaler has just stepped it. ``facts["step"]`` is the scaler's latest step of it, empty where there is none, and
     ``facts["updated"]`` whether any iteration of a scaler was ended."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._before: dict[int, tuple[int, bool, dict[int, Any]]] = {}
         """By optimizer: events up to its latest step, whether a scaler made that, and the gradients it left."""
         self._past: dict[int, int] = {}
         """How many steps in a row, of those outside of a scaler, were of this kind."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        scaler, journal = self._audit.witness.scaler, self._audit.journal
+        scaler, journal = self._audit.witness.scaler, self._journal
         if not scaler.used:
             return
         every = parameters_of(optimizer)
@@ -567,7 +549,7 @@ class PastScaler(Early):
         scaler = self._audit.witness.scaler
         if last is not None and scaler.scale() == 1.0:
             return None
-        sign = self._sign("past-scaler", self._audit.journal.latest("step", seen.id), last, optimizer=seen.id)
+        sign = self._sign("past-scaler", self._journal.latest("step", seen.id), last, optimizer=seen.id)
         steps = [raw for kind, raw, _, of, _ in scaler.calls if (kind, of) == ("step", which)]
         updated = any(kind == "update" for kind, *_ in scaler.calls)
         sign.facts = {"scaled": last is not None, "step": self._facts(next(reversed(steps), None)), "updated": updated}

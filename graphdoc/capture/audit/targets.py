@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.moved import is_readable
-from graphdoc.capture.audit.watch import Early, Watch
+from graphdoc.capture.audit.watch import OFTEN, At, Early, EngineCall, Watch
+from graphdoc.capture.events.journal import Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SUMS, is_number
 from graphdoc.capture.places import stacks
@@ -15,17 +16,9 @@ from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory, some_of
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import At, EngineCall
-    from graphdoc.capture.events.journal import Seen
-
-
 MOST_COPIES = 200
 """Copies that are looked at; a program makes a few of each kind or very many."""
 
-OFTEN = 2
-"""Losses in which the same is seen before it is told, and networks beside the trained one that are looked for."""
 MOST_LOOKS = 6
 """Losses that reach a network which is copied into itself, until one contains its values twice."""
 
@@ -50,8 +43,7 @@ class Targets(Watch):
     its shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached by
     the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._looked = 0
         self._copies: list[_Copy] = []
         self._same: list[_Copy] = []
@@ -233,11 +225,10 @@ _NEAR = 0.01
 class Followers(Early):
     """Hands what it finds to ``Targets``; it has nothing to tell by itself."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._versions: dict[int, tuple[Any, int]] = {}
         """Of the parameters of optimizers, as their latest step has left them."""
-        self._suspects: set[int] = audit.journal.living.forgetting(set())
+        self._suspects: set[int] = self._journal.living.forgetting(set())
         """Those that something else than a step has written to."""
         self._values: dict[int, tuple[Any, list[float]]] = {}
         self._tries = 0
@@ -341,8 +332,7 @@ class Restored(Watch):
     is still the module's own. In between the ``parameters`` were changed: by a step of ``optimizer``, or
     (``facts["by"]``) by a load of other numbers."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._given: dict[int, _Given] = {}
         """By the id of the tensor."""
         self._loads = 0
@@ -358,7 +348,7 @@ class Restored(Watch):
         tensors = self._tensors(state)
         if not tensors or len(self._given) > 2 * MOST_GIVEN:
             return
-        steps = {seen.id: seen.steps for seen in self._audit.journal.optimizers.values()}
+        steps = {seen.id: seen.steps for seen in self._journal.optimizers.values()}
         raw = stacks.stack_here(4)  # given < Audit.given < the inserted callback < the function
         for t in (tensors[0], tensors[-1]):
             self._given[id(t)] = _Given(t, raw, self._loads, steps)
@@ -417,8 +407,7 @@ class Parted(Early):
     """``weights-parted``: ``stack`` is the load; an optimizer steps what the names in ``facts["names"]`` stand for now,
     ``parameters``, one by one."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._tied: list[tuple[Ref, list[str], Any]] = []
         """The module, the names of what was one parameter, and where it was loaded."""
 

@@ -7,7 +7,7 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
+from graphdoc.capture.audit.inner import has_derivative
 from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
@@ -30,6 +31,7 @@ from graphdoc.capture.second_run.cut_recorder import (
     REMADE,
     came_without_graph,
     flat,
+    name_of,
 )
 from graphdoc.capture.second_run.cuts import CutWatch, is_draw
 from graphdoc.capture.second_run.reentries import BY_NAME, Reentries
@@ -60,7 +62,6 @@ _LOOKUPS = ("Embedding", "Index", "Gather")
 _LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
-MOST_DETACHED = 200
 
 
 @dataclass
@@ -85,30 +86,23 @@ class TermWatch(CutWatch):
         """The same of sums, element by element, of a derivative without a graph and one with it."""
         self._second: deque[Record] = deque(maxlen=MOST_LEFT)
         """Gradients without a graph of what recorded gradients went into."""
-        self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
+        self.leaves: dict[Record, frozenset[int]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
-        self.switched_off: dict[int, tuple[Record, frozenset[int]]] = {}
+        self.switched_off: dict[Record, frozenset[int]] = {}
         """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, Estimator] = {}
         """By place."""
         self.bypasses: set[Any] = set()
         """Places of what is detached in them."""
-        self._differences: dict[int, dict[int, tuple[frozenset[int], frozenset[int]]]] = {}
-        """By the id of the record of a detached difference: the sequence number of either side, with the leaves behind
-        it and those that are only behind the other one."""
-        self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
-        """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
-        self._beside: dict[int, Record] = {}
-        """Records of numbers that were added to what has the same leaves behind it."""
-        self._left: dict[int, int] = {}
-        """By the id of the record of a conversion: the sequence number of what was converted."""
+        self._detached: deque[Record] = deque(maxlen=MOST_LEFT)
+        """Single numbers that were detached."""
         self._surrogates: set[int] = set()
         """Sequence numbers of values that had their own number taken off."""
         self.shown: set[Any] = set()
         """Places of the numbers that are seen in the place of such a value's."""
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what its log-probability was multiplied with when it was first looked at."""
-        self._taken_up: set[int] = set()
+        self.taken_up: set[int] = set()
         """Sequence numbers of what a recorded operation has taken: it goes on with its graph."""
         tensor = self._torch.Tensor
         self._flags = (tensor.requires_grad_, tensor.requires_grad.__set__)
@@ -166,16 +160,16 @@ class TermWatch(CutWatch):
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self.over:
             return
-        self._operations += getattr(func, "__name__", "") != "__get__" and self._name(func) not in QUIET
+        self._operations += getattr(func, "__name__", "") != "__get__" and name_of(func) not in QUIET
         if self._operations >= MOST_OPERATIONS:
             return
         super()._note(func, args, kwargs, result)
-        name, values = self._name(func), [*args, *(kwargs or {}).values()]
+        name, values = name_of(func), [*args, *(kwargs or {}).values()]
         self._note_gradients(name, values, result)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
             given = [v for v in flat(values) if isinstance(v, self._torch.Tensor)]
             self.reentries.took(given, result)
-            self._taken_up |= {n._sequence_nr() for n in self._nodes_of(given)}
+            self.taken_up |= {n._sequence_nr() for n in self._nodes_of(given)}
         if name in _GIVES_NUMBERS:
             self.reentries.note(self._of(result), self._nodes_of(flat(flat(values[name in FILLED :]))))
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
@@ -196,10 +190,10 @@ class TermWatch(CutWatch):
         elif isinstance(result, self._torch.Tensor) and is_leaf(result) and result.requires_grad:
             own = self._of(result)
             if own is not None and own.origins and len(self.leaves) <= MOST_LEFT:
-                self.leaves[id(own)] = (own, own.behind)
+                self.leaves[own] = own.behind
                 self._into_leaves.append(own)
             records = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
-            self._into_leaves.extend({id(r): r for r in records if r is not None}.values())
+            self._into_leaves.extend({r: None for r in records if r is not None})
 
     def _nodes_of(self, values: Iterable[Any]) -> list[Any]:
         """The nodes that have made those of these that have a graph."""
@@ -213,24 +207,20 @@ class TermWatch(CutWatch):
         latest = [r for _, r in sorted(taken, key=lambda e: -e[0])]
         return [r for r in records_behind(latest, MOST_FOLLOWED) if r.origins]
 
-    def is_beside(self, record: Record) -> bool:
-        """Whether this number was added to what has the same leaves behind it."""
-        return id(record) in self._beside
-
     def drawn_into(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Random draws that went as numbers into one term of this loss, which reaches nothing of what they were drawn
         from, with the leaves among these that other terms reach. A draw whose log-probability is weighed, by another
         number for each element or in each step, is the author's way to learn from it."""
         parts = parts_of(roots)
-        entered = [(n, r) for n, r, _ in self.entered_values.latest]
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
-            for draw in part.drawn(entered) if missed else ():
+            for draw in self._drawn_in(part) if missed else ():
                 behind = draw.behind & missed
                 if not behind or draw.integral:
                     continue  # whole numbers are decisions
-                weights = [w for p in parts if p is not part for w in p.weights(draw, entered)]
+                others = (p for p in parts if p is not part and draw in self._drawn_in(p))
+                weights = [w for p in others for w in constants(p.nodes.values())]
                 weights += constants(top_of(roots, rows=True)) if weights else []
                 if None not in weights and self._weights.setdefault(draw.place, weights) == weights:
                     found.append((draw, frozenset(behind)))
@@ -240,15 +230,14 @@ class TermWatch(CutWatch):
         """Decisions by which one term of this loss looks ``z`` up in a table and trains more than the table, in place
         of a sum ``x + (z - x).detach()`` that no operation ever takes: with the leaves behind ``x`` that the term
         misses by that, and the sum. Not where another term trains these that knows nothing of the table: their task."""
-        idle = [s for s in self.estimators.values() if self._taken_up.isdisjoint(s.made)]
+        idle = [s for s in self.estimators.values() if self.taken_up.isdisjoint(s.made)]
         parts = parts_of(roots) if idle else []
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
-            taken = [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes and r.integral]
-            for node, record in taken if missed else ():
+            for node, record in self._taken_by(part) if missed else ():
                 cuts = (r for r in records_behind([record], MOST_FOLLOWED) if r.origins)
-                cut = next(cuts, None) if type(node).__name__.startswith(_LOOKUPS) else None
+                cut = next(cuts, None) if record.integral and type(node).__name__.startswith(_LOOKUPS) else None
                 if cut is None or not cut.integral:
                     continue
                 looked_up = leaves_behind([node]) or {0}
@@ -256,21 +245,29 @@ class TermWatch(CutWatch):
                     table, mine = unused.missed, unused.within
                     further = table.issuperset(looked_up) and not (part.leaves - table).isdisjoint(held)
                     met = further and mine & missed and mine <= cut.behind
-                    if met and all(self._takes(p, table) for p in parts if p.leaves & mine):
+                    takes = (any(r.behind & table for r in self._numbers_in(p)) for p in parts if p.leaves & mine)
+                    if met and all(takes):
                         found.append((cut, mine & missed, unused.at))
         return found
 
-    def _takes(self, part: Part, leaves: frozenset[int]) -> bool:
-        """Whether numbers that come from these leaves have gone into a term."""
-        mine = [r for n, r, _ in self.entered_values.latest if n in part.nodes]
-        return any(r.behind & leaves for r in records_behind(mine, MOST_FOLLOWED))
+    def _taken_by(self, part: Part) -> list[tuple[Any, Record]]:
+        """The operations of a term that have taken values without a graph, and these."""
+        return [(part.nodes[n], r) for n, r, _ in self.entered_values.latest if n in part.nodes]
+
+    def _numbers_in(self, part: Part) -> list[Record]:
+        """What lies behind the values without a graph that have gone into a term."""
+        return records_behind([r for _, r in self._taken_by(part)], MOST_FOLLOWED)
+
+    def _drawn_in(self, part: Part) -> list[Record]:
+        """The draws, from what has a graph, that have gone into it as numbers."""
+        return [r for r in self._numbers_in(part) if r.origins and is_draw(r)]
 
     def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
         """Whether a value has its own number taken off, ``x - x.item()``, or such a zero is added to the number that is
         to be seen in its place: who writes that wants the gradient of the one and the value of the other."""
         numbers = {n._sequence_nr() for n in self._nodes_of(flat)}
         records = [r for v in flat if (r := self._of(v)) is not None]
-        if not gains and any(self._left.get(id(r)) in numbers for r in records):
+        if not gains and any(r.left in numbers for r in records):
             self._surrogates.add(result.grad_fn._sequence_nr())
         elif numbers.isdisjoint(self._surrogates):
             return False
@@ -279,16 +276,16 @@ class TermWatch(CutWatch):
 
     def going_back(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
         """Numbers that have left a graph and go on in that of these roots, with the leaves behind them."""
-        return self.reentries.into(roots, self.entered_values.latest, held, self._taken_up, self.since)
+        return self.reentries.into(roots, held, self)
 
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""
-        return self._left.get(id(record)) in self._taken_up
+        return record.left in self.taken_up
 
-    def used(self) -> set[int]:
-        """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
+    def used(self) -> set[Record]:
+        """The records whose numbers have gone into something that has a graph, or into a new leaf."""
         entered = [r for _, r, _ in self.entered_values.latest]
-        return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
+        return set(records_behind([*entered, *self._into_leaves], MOST_FOLLOWED))
 
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
         values = flat(args)
@@ -315,14 +312,14 @@ class TermWatch(CutWatch):
                 cut = record
             if cut is None or (cut.op in _MEANT and not gains):
                 continue
-            part = cut.op in _MEANT and id(cut) not in self._detached
+            part = cut.op in _MEANT and cut.made_of is None
             if _is_met(value, behind, cut) or (part and not cut.behind & self._witness.journal.held()):
                 continue
             whole = gains and cut.switch is not None and is_users(cut.switch)
             if (cut.recording or whole) and not self._is_earlier(cut):
                 # Terms that were detached one by one and then added up are one constant.
                 parts = cuts if cut.op in _MEANT else []
-                each = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
+                each = [c for c in parts if c.made_of is not None and not self._is_earlier(c)]
                 self.terms[result.grad_fn._sequence_nr()] = (each or [cut], stacks.stack_here(4))
 
     def _note_gradients(self, name: str, given: list[Any], result: Any) -> None:
@@ -330,7 +327,7 @@ class TermWatch(CutWatch):
         if name != "grad" or not isinstance(result, tuple) or len(given) < 2:
             return
         outputs, inputs = (tensor_roots(numbers_in([v])) for v in given[:2])
-        if self._has_derivative(outputs) and not self._has_derivative(inputs):
+        if has_derivative(self._witness, outputs) and not has_derivative(self._witness, inputs):
             records = (self._of(r) for r in result if isinstance(r, self._torch.Tensor) and not r.requires_grad)
             self._second.extend(r for r in records if r is not None)
 
@@ -343,19 +340,14 @@ class TermWatch(CutWatch):
             cut = next((r for r in behind if r in self._second), None)
             if cut is None or any(r.op in _LEAVING for r in behind) or self._is_earlier(cut):
                 continue
-            if self._has_derivative([result.grad_fn]):
+            if has_derivative(self._witness, [result.grad_fn]):
                 self.residuals[result.grad_fn._sequence_nr()] = ([cut], stacks.stack_here(5))
-
-    def _has_derivative(self, roots: list[Any]) -> bool:
-        """Whether a gradient that was recorded lies behind these nodes."""
-        kept = (stacks.stack_of(node) for node, _ in islice(nodes_behind([n for n in roots if n]), MOST_FOLLOWED))
-        return any(s is not None and stacks.made_in_backward(s, self._witness.calls.code) for s in kept)
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut, or through what was cut before that: what is kept from an
         earlier pass is meant as a number."""
         last = self._witness.journal.latest("backward")
-        return (last is not None and last.index >= cut.event) or self._left.get(id(cut)) in self._through
+        return (last is not None and last.index >= cut.event) or cut.left in self._through
 
     def _note_detached(self, value: Any, result: Any) -> None:
         if value.grad_fn is None or not self._torch.is_grad_enabled():
@@ -363,19 +355,18 @@ class TermWatch(CutWatch):
         record = self._of(result)
         if record is None:
             return
-        at, made_of = site_of(record.raw), frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
+        made_of = frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
         if not made_of.isdisjoint(self._through):
-            self._differentiated.add(at)
+            self._differentiated.add(site_of(record.raw))
         if value.numel() == 1:
-            self._detached[id(record)] = record, at, made_of
-            while len(self._detached) > MOST_DETACHED:
-                self._detached.popitem(last=False)
+            record.made_of = made_of
+            self._detached.append(record)
 
     def differentiating(self, roots: list[Any]) -> None:
         """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
         through = {n._sequence_nr() for n in top_of(roots)}
         self._through.extend(n._sequence_nr() for n in top_of(roots, rows=True))
-        self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
+        self._differentiated |= {site_of(r.raw) for r in self._detached if r.made_of and r.made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn
@@ -384,13 +375,13 @@ class TermWatch(CutWatch):
         first = next(numbers_in(result), None) if isinstance(result, list | tuple) else result
         record, _ = self._records.get(id(first), (None, None))
         if record is not None:
-            self.leaves[id(record)] = (record, record.behind)
-            self._left[id(record)] = node._sequence_nr()
+            self.leaves[record] = record.behind
+            record.left = node._sequence_nr()
             sides = [n for n, _ in node.next_functions if n is not None]
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 mine, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
                 numbers = [n._sequence_nr() for n in sides]
-                self._differences[id(record)] = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
+                record.sides = {numbers[0]: (mine, other - mine), numbers[1]: (other, mine - other)}
 
     def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
@@ -403,47 +394,45 @@ class TermWatch(CutWatch):
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
             if not is_recorded(self._torch):
-                self.leaves[id(record)] = (record, record.behind)
+                self.leaves[record] = record.behind
         elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
-            self.switched_off.setdefault(id(record), (record, record.behind))
+            self.switched_off.setdefault(record, record.behind)
 
     def _note_beside(self, record: Record, nodes: list[Any]) -> None:
         """Numbers are added to something with a graph that leads to all that lies behind them: they cut nothing off."""
-        if len(self._beside) >= MOST_LEFT:
-            return
-        cut = [r for r in records_behind([record], MOST_FOLLOWED) if id(r) in self.leaves or (r.origins and is_draw(r))]
+        cut = [r for r in records_behind([record], MOST_FOLLOWED) if r in self.leaves or (r.origins and is_draw(r))]
         reached = frozenset(leaves_behind(nodes) or ()) if cut else frozenset()
         for r in cut:
             if r.behind and r.behind <= reached:
-                self.leaves.pop(id(r), None)
-                self._beside[id(r)] = r
+                self.leaves.pop(r, None)
+                r.beside = True
 
     def _note_estimator(self, args: Any, result: Any) -> None:
         tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
         nodes = [v.grad_fn for v in tensors if v.grad_fn is not None]
         live = [n._sequence_nr() for n in nodes]
         for value in tensors:
-            record = self._of(value) if not value.requires_grad else None
-            if record is not None and nodes:
-                self._note_beside(record, nodes)
-            sides = self._differences.get(id(record), {}) if record is not None else {}
-            for mine, behind in (sides[number] for number in live if number in sides):
+            record = self._of(value) if nodes and not value.requires_grad else None
+            if record is None:
+                continue
+            self._note_beside(record, nodes)
+            for mine, behind in (side for number, side in (record.sides or {}).items() if number in live):
                 here = stacks.stack_here(4)
                 known = self.estimators.setdefault(site_of(here), Estimator(here, mine))
                 known.missed |= behind
                 known.made.append(result.grad_fn._sequence_nr())
-                self.bypasses.update([record.place] if record is not None else ())
+                self.bypasses.add(record.place)
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone
         elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
-        every = {id(r): r for cuts, _ in kept for r in cuts}
-        may = {i for i, r in every.items() if r.switch is not None or (r.op in _MEANT and i not in self._detached)}
+        every = {r for cuts, _ in kept for r in cuts}
+        may = {r for r in every if r.switch is not None or (r.op in _MEANT and r.made_of is None)}
         elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms] if may else []
-        may &= {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
-        kept = [(cuts, at) for cuts, at in kept if may.isdisjoint(map(id, cuts))]
+        may &= {*records_behind(elsewhere, MOST_FOLLOWED)}
+        kept = [(cuts, at) for cuts, at in kept if may.isdisjoint(cuts)]
         nodes = islice(nodes_behind(roots), DEEP) if self.residuals else ()
         return kept + [self.residuals[i] for n, _ in nodes if (i := n._sequence_nr()) in self.residuals]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import islice
 from operator import ne
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import values_of
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
+from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
@@ -19,15 +21,7 @@ from graphdoc.capture.places.frames import plain
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
-from graphdoc.evidence import Frame, Sign
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import At, EngineCall
-    from graphdoc.capture.events.journal import Noted, Seen
-
+from graphdoc.evidence import Sign
 
 # Attributes and buffers of a module that are results of an operation on a ``Parameter``, which nothing else has any
 # more. A name that was a buffer before stays one when a plain tensor is assigned to it.
@@ -84,10 +78,6 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int]) -> tuple[
 # without optimizer is nothing by itself: a backbone that is not trained gets gradients all the same. What is told
 # needs more: the optimizer holds parameters that no module has any more, or the parameter is a weight of the loss.
 
-ENOUGH = 4
-"""Backward calls that reach a parameter, and steps without it, before it is judged."""
-FEW = 2
-"""Times that a network is loaded in the training."""
 FLAG = "assign_to_params_buffers"
 """What ``load_state_dict(state, assign=True)`` leaves in the metadata of ``state``: later loads of it assign too."""
 MOST_JUDGED = 4
@@ -157,12 +147,11 @@ class Unheld(Watch):
     as a part of what it holds.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._candidates: dict[int, _Candidate] = {}
         self._plain: dict[int, _Candidate] = {}
         """Leaves that are no parameters."""
-        living = audit.journal.living
+        living = self._journal.living
         self._asked: set[int] = living.forgetting(set())
         """Leaves of which a grad call was asked the gradient, by id."""
         self._reached: set[int] = living.forgetting(set())
@@ -229,7 +218,7 @@ class Unheld(Watch):
         if one is None or one.ref() is not leaf:
             if len(known) >= most:
                 return False
-            one = known[id(leaf)] = _Candidate(leaf, self._audit.journal.steps)
+            one = known[id(leaf)] = _Candidate(leaf, self._journal.steps)
             single = known is self._plain or (leaf.numel() == 1 and leaf._version == 0)
             one.is_weight = single and id(leaf) in weights()
         one.adds &= not one.count or (leaf.grad is not None and not is_zero(leaf.grad))
@@ -239,7 +228,7 @@ class Unheld(Watch):
     def asked(self, call: EngineCall) -> None:
         if len(self._asked) < MOST_CANDIDATES:
             asked = [t for t in call.inputs if t is not None]
-            self._audit.journal.living.note(asked)
+            self._journal.living.note(asked)
             self._asked.update(map(id, asked))
 
     def loaded(self, module: Any, state: Any, assign: bool) -> None:
@@ -253,11 +242,11 @@ class Unheld(Watch):
             if assign and metadata is not None:
                 self._flagged = here
             self._replacing = [*self._replacing[1 - MOST_PLACES :], ({*map(id, parameters)}, here, flagged, assign)]
-        self._audit.journal.living.note(parameters)
+        self._journal.living.note(parameters)
         self.brought.update(map(id, parameters))
         ids = tuple(map(id, parameters))
         known = self._loads.get(ids)
-        if self._audit.journal.steps and (known or len(self._loads) < MOST_NETWORKS):
+        if self._journal.steps and (known or len(self._loads) < MOST_NETWORKS):
             times, refs = known or (0, [Ref(p) for p in parameters])
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
@@ -271,7 +260,7 @@ class Unheld(Watch):
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
             empty = [i for i, group in enumerate(groups) if not group["params"]]
-            spent = self._audit.journal.spent(optimizer)
+            spent = self._journal.spent(optimizer)
             cwd = self._audit.witness.cwd
             facts: dict[str, Any] = {"empty": empty, "groups": len(groups)}
             facts["spent"] = [begins_at(code, cwd) for i, code in spent.items() if i in empty]
@@ -381,8 +370,8 @@ class Unheld(Watch):
                 # The list that the optimizer was made from names them too: what stands in their place tells.
                 used, self._gone = not are_twins(gone, in_place.values()), [] if born else [Ref(p) for p in gone]
             if not gone or not used:
-                facts = {"gone": bool(gone), "born": born} | self._replaced_by({id(p) for p in gone})
-                self._tell("held-stale", seen, in_place, snapshot=False, facts=facts)
+                replaced = self._replaced_by({id(p) for p in gone})
+                self._tell("held-stale", seen, in_place, gone=bool(gone), born=born, **replaced)
             return True
         return False
 
@@ -397,7 +386,7 @@ class Unheld(Watch):
 
     def _are_behind(self, seen: Seen, gone: list[Any], others: list[Any]) -> bool:
         """Whether others of like shapes were made behind this optimizer."""
-        born = all(self._audit.journal.born_behind(id(p), seen.ref()) is not None for p in others)
+        born = all(self._journal.born_behind(id(p), seen.ref()) is not None for p in others)
         return born and are_twins(gone, others)
 
     def _tell_weights(
@@ -429,7 +418,7 @@ class Unheld(Watch):
         # An optimizer of copies in another dtype holds every shape.
         if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
             facts = {} if alone else {"place": "added"}
-            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, facts=facts)
+            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames, **facts)
         return bool(self._found)
 
     def _tell_split(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any]) -> None:
@@ -444,7 +433,7 @@ class Unheld(Watch):
             if several and direct.keys() <= own.keys() and innermost.keys() and innermost.keys() <= held:
                 beside = _whose(live, set(innermost))
                 if beside is not None:
-                    self._tell("unheld-fresh", beside, direct, facts={"place": "split"})
+                    self._tell("unheld-fresh", beside, direct, place="split")
                 return
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
@@ -471,7 +460,7 @@ class Unheld(Watch):
             drawn = {i: p for i, p, count in different if count > max(MOST_ALIKE * p.numel(), LEAST_DRAWN)}
             place, mine = "drawn", drawn
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
-            self._tell("unheld-fresh", beside, mine, facts={"place": place})
+            self._tell("unheld-fresh", beside, mine, place=place)
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -543,7 +532,7 @@ class Unheld(Watch):
     def _born(self, seen: Seen, mine: dict[int, Any], within: str = "") -> list[list[dict[str, Any]]]:
         """Where all of ``mine`` were made behind this optimizer: of each the user's frames, or those from a function
         of this name on."""
-        stacks = [self._audit.journal.born_behind(i, seen.ref()) for i in mine]
+        stacks = [self._journal.born_behind(i, seen.ref()) for i in mine]
         if None in stacks:
             return []
         users = [[f for f in self._frames(stack) if f.user] for stack in stacks]
@@ -563,40 +552,34 @@ class Unheld(Watch):
         """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
         held = parameters_of(optimizer)
         idle = [p for p in held if p.grad is None and id(p) not in self._reached]
-        given = self._audit.journal.was_given
+        given = self._journal.was_given
         if any(given(id(p)) and id(p) not in owners for p in idle):
             return not any(p.requires_grad and id(p) in owners for p in idle)  # what is frozen waits for nothing
-        never = len(idle) == len(held) and not any(id(p) in self._audit.journal.with_grad for p in held)
+        never = len(idle) == len(held) and not any(id(p) in self._journal.with_grad for p in held)
         return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())
 
     def _tell(
-        self,
-        kind: str,
-        seen: Seen,
-        weighing: dict[int, Any],
-        whole: dict[int, Any] | None = None,
-        other: list[Frame] | None = None,
-        snapshot: bool = True,
-        facts: dict[str, Any] | None = None,
+        self, kind: str, seen: Seen, mine: dict[int, Any], whole: Any = None, other: At = None, **facts: Any
     ) -> None:
-        if snapshot:
+        """Tell this of ``mine``, if they have names; what weighs a loss is a part of a ``whole``."""
+        if kind != "held-stale":  # the names were read to find that
             self._audit.snapshot()
-        names = [self._audit.names[i] for i in weighing if i in self._audit.names]
+        names = [self._audit.names[i] for i in mine if i in self._audit.names]
         if names:
-            self._told += weighing
-            sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH)
-            sign.parameters = self._audit.named(whole or weighing)
-            sign.facts = {"weights": names} if whole else facts or {}
+            self._told += mine
+            facts = {"weights": names} if whole else facts
+            sign = self._sign_at(kind, self._noted, other, optimizer=seen.id, count=ENOUGH, facts=facts)
+            sign.parameters = self._audit.named(whole or mine)
             self._report(sign)
 
     def signs(self) -> list[Sign]:
         """What was found, unless another optimizer has been given it since: the training had a phase without it. Or the
         program has written to it, or asked for its gradient: it does so now and then."""
-        held = self._audit.journal.held()
+        held = self._journal.held()
         known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.brought)
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
         written = any(c.is_written(p) for c, p in told)
-        used = any(id(p) in self._audit.journal.with_grad for ref in self._gone if (p := ref()) is not None)
+        used = any(id(p) in self._journal.with_grad for ref in self._gone if (p := ref()) is not None)
         since = used or written or any(i in held or i in self._asked for i in self._told)
         followed = any(i in self.brought for i in self._told)
         found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
@@ -701,8 +684,7 @@ class MadeAnew(Watch):
     ``other`` the backward call, ``facts["shapes"]`` those of the new parameters, ``facts["lines"]`` all such
     places. What such a layer computes from data alone may be meant to be random."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._latest: list[Ref] = []
         self._shapes: list[list[int]] = []
         self._owners: list[Ref] = []

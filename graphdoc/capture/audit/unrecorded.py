@@ -7,20 +7,17 @@ of the tensors that it is given requires gradients.
 from __future__ import annotations
 
 from _thread import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.watch import CLOSELY, ENOUGH, Open
+from graphdoc.capture.events.journal import Seen
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import NO_GRAPH, Cut, Evidence, Sign
-
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Seen
-    from graphdoc.capture.graph.autopsy import Autopsy
 
 MOST_CALLS = 200
 """Such checkpoints of which it is seen which modules run in them."""
@@ -30,18 +27,17 @@ class Unrecorded(Open):
     """The evidence of a loss without a graph, for parameters of an optimizer that steps: they require gradients, their
     modules ran in such a checkpoint, and none of them was ever given a gradient since."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         from torch.nn.modules.module import register_module_forward_pre_hook
         from torch.utils import checkpoint
 
         self._hooking, self._calls = register_module_forward_pre_hook, 0
-        self._ran: dict[int, tuple[stacks.Stack, int]] = audit.journal.living.forgetting({})
+        self._ran: dict[int, tuple[stacks.Stack, int]] = self._journal.living.forgetting({})
         """By the id of a parameter: the checkpoint, and how many of the calls that were looked at had reached it."""
         self._without: dict[int, tuple[set[int], int]] = {}
         """By optimizer: those of its parameters that had no gradient at so many steps."""
         self._told: list[Ref] = []
-        audit.witness.watch(checkpoint, "checkpoint", "checkpoints", before=self._begins, after=self._ends)
+        self._audit.witness.watch(checkpoint, "checkpoint", "checkpoints", before=self._begins, after=self._ends)
 
     def wants(self, seen: Seen) -> bool:
         return bool(self._ran) and (self._evidence is not None or (seen.steps <= CLOSELY and not self._told))
@@ -78,7 +74,7 @@ class Unrecorded(Open):
         mine = {id(p): p for p in parameters_of(optimizer) if id(p) in self._ran and self._is_without(p)}
         before, times = self._without.get(seen.id, (mine.keys(), 0))
         self._without[seen.id] = mine.keys() & before, times + 1
-        last = self._audit.journal.latest("backward")
+        last = self._journal.latest("backward")
         if mine.keys() & before and times + 1 == ENOUGH and last is not None:
             self._told = [Ref(mine[i]) for i in mine.keys() & before]
             self._tell(last.noted, {i: self._ran[i][0] for i in mine.keys() & before})

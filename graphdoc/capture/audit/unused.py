@@ -15,13 +15,14 @@ from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from sys import _getframe
 from types import CodeType, GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch.nn.utils import clip_grad
 
 from graphdoc.capture.audit.growing import values_at_hand
-from graphdoc.capture.audit.terms import TermWatch
-from graphdoc.capture.audit.watch import Early, Sparse, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, OFTEN, Early, EngineCall, Sparse, Watch
+from graphdoc.capture.events.cut_records import Record
+from graphdoc.capture.events.journal import Entry, Noted, Seen
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, lines_of
@@ -30,21 +31,12 @@ from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
 from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-    from graphdoc.capture.audit.watch import EngineCall
-    from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Entry, Noted, Seen
-
-
 MOST_LOOKS = 16
 """Backward calls whose terms are walked through."""
 MOST_TERMS = 20
 MOST_WAITING = 20
 LAST = 40
 """Steps of an optimizer after which nothing is waited for any more."""
-ENOUGH = 2
-"""Calls whose gradients were cleared before they were used."""
 
 
 class Term(NamedTuple):
@@ -71,18 +63,17 @@ class Unused(Watch):
     whole loss (``stack``) trains ``parameters`` alone, which no optimizer holds, and ``optimizer`` steps for it: all
     that it holds is another optimizer's as well."""
 
-    def __init__(self, audit: Audit, watch: TermWatch | None) -> None:
-        super().__init__(audit)
-        self._watch = watch
+    def set_up(self) -> None:
+        self._watch = self._audit.losses.watch
         self._calls: list[tuple[Noted, list[Term]]] = []
         """The looked-at calls since the latest step."""
         self._waiting: list[_Waiting] = []
-        self._held: set[int] = audit.journal.living.forgetting(set())
+        self._held: set[int] = self._journal.living.forgetting(set())
         """Ids of the parameters of optimizers that have stepped."""
         self._used: set[Any] = set()
-        self._idle: set[int] = audit.journal.living.forgetting(set())
+        self._idle: set[int] = self._journal.living.forgetting(set())
         """Ids of what backward calls reach again and again and nobody trains."""
-        self._untrained: set[int] = audit.journal.living.forgetting(set())
+        self._untrained: set[int] = self._journal.living.forgetting(set())
         """Those of the term that was told."""
 
     def called(self, call: EngineCall) -> None:
@@ -127,7 +118,7 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        had = {} if self._journal.is_double(seen) else self._journal.with_grad
         if whole and any(p.grad is not None or had.get(id(p)) for p in every):
             return  # it uses what another call has left
         for term in terms:
@@ -137,19 +128,19 @@ class Unused(Watch):
 
     def _confirm(self, one: _Waiting) -> None:
         known = one.key not in self._used and one.term.leaves <= self._held | self._idle
-        if not known or not self._often(one.key, ENOUGH):
+        if not known or not self._often(one.key, OFTEN):
             return
         untrained = one.term.leaves - self._held
-        journal = self._audit.journal
+        journal = self._journal
         stepping = journal.optimizers.get(one.optimizer)
         if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
             if not self._found:
                 self._untrained |= untrained
-                self._report(self._sign("passed-by", one.noted, None, untrained, optimizer=one.optimizer, count=ENOUGH))
+                self._report(self._sign("passed-by", one.noted, None, untrained, optimizer=one.optimizer, count=OFTEN))
             return
         if self._watch is None:
             if not self._found:
-                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=ENOUGH, weak=True)
+                sign = self._sign_at("suspect-unused", one.noted, optimizer=one.optimizer, count=OFTEN, weak=True)
                 self._found.append(sign)
                 self._untrained |= untrained
             return
@@ -161,7 +152,7 @@ class Unused(Watch):
 
     def signs(self) -> list[Sign]:
         """What was found, unless an optimizer has been given it since."""
-        return [] if self._untrained & self._audit.journal.held() else self._found
+        return [] if self._untrained & self._journal.held() else self._found
 
 
 # Sums that hold a loss and are never differentiated: what is added there trains nobody.
@@ -177,8 +168,7 @@ class BesideLoss(Early):
     """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone, and no later call
     goes through the sum or its other terms. A second run differentiates these."""
 
-    def __init__(self, audit: Any) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._roots: list[int] = []
         """Sequence numbers of what was differentiated."""
         self._known: dict[int, int] = {}
@@ -193,7 +183,7 @@ class BesideLoss(Early):
         """Where what the latest of them differentiated was made."""
 
     def began(self, call: EngineCall) -> None:
-        optimizers = self._audit.journal.optimizers.values()
+        optimizers = self._journal.optimizers.values()
         looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LATEST for seen in optimizers))
         if not looks and not self._seen:
             return
@@ -228,17 +218,18 @@ class BesideLoss(Early):
             left = self._lost(node, mine) if node is not None else []
             kept = stacks.stack_of(node) if left else None
             if kept is not None:
-                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
                 through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
-                self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
+                self._seen.setdefault(site_of(kept), (_places(left) - _places(through), self._sign_of(kept, seen)))
         for kept in self._made if seen.steps == LATEST else ():
             code = next((c for c in kept.raw[::2] if isinstance(c, CodeType) and is_user_file(c.co_filename)), None)
             if code is None or code.co_name == "<module>":
                 continue  # the variables of a module are still there, and were looked at
             line = self._line(kept)
             if line and sum_in_text(code.co_filename, line[0]["line"]):
-                sign = self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
-                self._seen.setdefault(str(line), (set(), sign))
+                self._seen.setdefault(str(line), (set(), self._sign_of(kept, seen)))
+
+    def _sign_of(self, kept: stacks.Stack, seen: Seen) -> Sign:
+        return self._sign_at("suspect-beside", kept, optimizer=seen.id, count=seen.steps, weak=True)
 
     def _lost(self, node: Any, mine: set[int]) -> list[Any]:
         """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
@@ -246,7 +237,7 @@ class BesideLoss(Early):
         own = type(node).__name__ in SUMS and node._sequence_nr() not in self._through
         if not own or mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
             return []
-        held = self._audit.journal.held()
+        held = self._journal.held()
         left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
         return [t for t in islice(left, MOST_LEFT) if not Part(t).leaves.isdisjoint(held)]
 
@@ -286,8 +277,6 @@ def _places(nodes: list[Any]) -> set[Any]:
 
 # Calls that bound the gradients, and whether any step uses what they bound.
 
-ALIKE, FEW = 4, 2
-"""Calls in which the same was seen; and where something else speaks for it."""
 EACH = 6
 """Calls that are looked at from each place."""
 MOST = 40
@@ -334,14 +323,13 @@ class Clips(Sparse):
     ``facts["early"]`` whether the first one found no gradient: it stands in front of backward. Or ``nothing-given``:
     the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
+    def set_up(self) -> None:
         self._clips: list[_Clip] = []
         self._within: dict[int, int] = {}
         """By optimizer: the latest call of backward that has run a step of it, in a hook."""
         self._over = self._judged = False
         for name in _FUNCTIONS:
-            audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
+            self._audit.witness.watch(clip_grad, name, "calls that bound gradients", before=self._note)
 
     def _note(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
         """The gradients of these parameters are about to be bounded."""
@@ -365,11 +353,11 @@ class Clips(Sparse):
 
     def _owners(self, ids: set[int]) -> set[int]:
         """The optimizers that have stepped one of these parameters (ids)."""
-        return {s.id for s in self._audit.journal.optimizers.values() if not ids.isdisjoint(s.parameters)}
+        return {s.id for s in self._journal.optimizers.values() if not ids.isdisjoint(s.parameters)}
 
     def _in_backward(self) -> bool:
         """Whether a backward call runs what happens now: in its own thread, or in one of a device, which calls none."""
-        journal, running = self._audit.journal, self._audit.witness.calls.running
+        journal, running = self._journal, self._audit.witness.calls.running
         here = journal.here.number
         if not running or any(thread == here for *_, thread in running):
             return bool(running)
@@ -379,7 +367,7 @@ class Clips(Sparse):
         """A step of one of these, where the latest backward call has run steps of them all."""
         latest = self._audit.witness.calls.latest
         every = bool(owners) and all(self._within.get(o) == latest for o in owners)
-        return self._audit.journal.latest("step", max(owners)) if every else None
+        return self._journal.latest("step", max(owners)) if every else None
 
     def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
         """A call that bounds gradients of these alone again and again, or of others too, their ids, and the optimizer
@@ -388,14 +376,14 @@ class Clips(Sparse):
         mine = [c for c in mine if c.ids == mine[-1].ids]
         if len(mine) < FEW or not (alone or mine[-1].bounds):  # a bound that is never reached changes nothing
             return None
-        after = (e for e in self._audit.journal.entries() if e.index >= mine[0].index and e.kind == "step")
+        after = (e for e in self._journal.entries() if e.index >= mine[0].index and e.kind == "step")
         step = next(after, None)
         return (self._frames(mine[-1].raw), mine[-1].ids & loose, step.optimizer) if step is not None else None
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def signs(self) -> list[Sign]:
-        if not self._found and not self._judged and len(self._clips) >= ALIKE:
+        if not self._found and not self._judged and len(self._clips) >= ENOUGH:
             self._judge()
         return self._found
 
@@ -416,9 +404,9 @@ class Clips(Sparse):
 
     def _judge(self) -> None:
         self._judged = self._over
-        entries = self._audit.journal.entries()
+        entries = self._journal.entries()
         for clips in self._by_place():
-            if len(clips) < ALIKE:
+            if len(clips) < ENOUGH:
                 continue
             seen = [self._how(clip, entries) for clip in clips]
             if seen[-1] is None:  # the call that decides has not come yet
@@ -467,7 +455,7 @@ class Clips(Sparse):
         return "", None
 
     def _used_by(self, step: Entry) -> set[int]:
-        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        return {i for s in self._journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
 
     def _how_of_nobody(self, clip: _Clip, before: list[Entry], step: Entry) -> tuple[str, Entry | None]:
         """The same where no optimizer has one of these parameters: a copy of the network, and none has a gradient. The
@@ -488,6 +476,6 @@ class Clips(Sparse):
         clip, bounds = clips[-1], any(c.bounds for c in clips)
         sign = self._sign("clip-unused", clip.raw, about, clip.ids)
         sign.optimizer = min(self._owners(clip.ids), default=about.optimizer if about is not None else -1)
-        sign.event, sign.count = clip.index, ALIKE
+        sign.event, sign.count = clip.index, ENOUGH
         sign.facts = {"how": how, "bounds": bounds, "early": not clips[0].found}
         self._found.append(sign)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.events.journal import Entry
+from graphdoc.capture.events.journal import Entry, Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import op_of
@@ -16,11 +16,9 @@ from graphdoc.evidence import AT_END, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.events.journal import Noted, Seen
 
-    At = Noted | Entry | stacks.Stack | stacks.RawStack | list[Frame] | None
-    """A place: that of a call into the engine or of another event, a stack, or frames; None for no place."""
-
+At = Noted | Entry | stacks.Stack | stacks.RawStack | list[Frame] | None
+"""A place: that of a call into the engine or of another event, a stack, or frames; None for no place."""
 
 MOST_TRAININGS = 8
 """Optimizers for which a look is counted anew."""
@@ -29,6 +27,8 @@ ENOUGH = 4
 """Times that the same is seen of an optimizer, and nothing else, before it is told while the run goes on."""
 FEW = 2
 """Times that are enough at the end of a run in which there were no others."""
+OFTEN = 2
+"""Graphs, or calls, in which the same is seen before it is told of them."""
 
 
 class EngineCall:
@@ -58,7 +58,7 @@ class Watch:
     """One question to a run that goes on. What it found stays found, where ``signs`` does not say otherwise."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        self._audit, self._journal = audit, audit.journal
         self._found: list[Sign] = []
         self._evidence: Evidence | None = None
         self._looks = 0
@@ -67,6 +67,10 @@ class Watch:
         """What was found of one thing or another, as long as nothing contradicts it."""
         self._few: dict[int, tuple[Seen, Sign]] = {}
         """By optimizer: what is told if the run ends before anything else is seen."""
+        self.set_up()
+
+    def set_up(self) -> None:
+        """Begin with what it keeps of a run besides."""
 
     # -- what it may hear of -----------------------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ class Watch:
     def _may_look(self, most: int, looks: bool = True) -> bool:
         """Whether it has not looked so often for each optimizer yet: another one may be made when the first has
         trained. This is a look, if it ``looks``."""
-        may = self._looks < most * min(max(len(self._audit.journal.optimizers), 1), MOST_TRAININGS)
+        may = self._looks < most * min(max(len(self._journal.optimizers), 1), MOST_TRAININGS)
         self._looks += may and looks
         return may
 
@@ -130,7 +134,7 @@ class Watch:
 
     def _latest_step(self, seen: Seen) -> list[Frame]:
         """The stack of an optimizer's latest step; empty where the journal does not have it."""
-        return self._frames(self._audit.journal.latest("step", seen.id))
+        return self._frames(self._journal.latest("step", seen.id))
 
     def _sign(self, kind: str, at: At, other: At = None, parameters: Iterable[int] = (), **further: Any) -> Sign:
         """A sign of parameters, given by their ids, with the names that they have now."""
@@ -144,7 +148,7 @@ class Watch:
 
     def _sign_of_step(self, kind: str, seen: Seen, parameters: list[Any]) -> Sign | None:
         """A sign at the latest step of an optimizer, about these parameters; None where the step is not known."""
-        step = self._audit.journal.latest("step", seen.id)
+        step = self._journal.latest("step", seen.id)
         return self._sign(kind, step, None, map(id, parameters), optimizer=seen.id) if step is not None else None
 
     def _met_at(self, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
@@ -211,9 +215,9 @@ class Open(Watch):
     """One that looks at each step of an optimizer until it has its answer about that."""
 
     def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
         self.over: set[int] = set()
         """Optimizers of which nothing is to be looked for any more."""
+        super().__init__(audit)
 
     def wants(self, seen: Seen) -> bool:
         return seen.id not in self.over

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
@@ -35,13 +36,10 @@ def watch_wrapped(torch: Any, note: Callable[[str, Any, Any, Any], Any]) -> Call
     What is called is a class, so the hook stands in that class's own class.
     """
     kinds = (torch.autograd.Variable, False), (torch.nn.Parameter, True)
-    undoing = [_watch_made(kind, learned, note) for kind, learned in kinds]
-
-    def undo() -> None:
-        for each in undoing:
-            each()
-
-    return undo
+    undoing = ExitStack()
+    for kind, learned in kinds:
+        undoing.callback(_watch_made(kind, learned, note))
+    return undoing.close
 
 
 def _watch_made(kind: Any, learned: bool, note: Callable[[str, Any, Any, Any], Any]) -> Callable[[], None]:
@@ -242,6 +240,12 @@ class Record:
     numbers: bool = False
     void: bool = False  # a product with the number zero
     written: str = ""  # what made the alias without a graph through which this is written
+    left: int = -1  # the sequence number of what was converted
+    sides: dict[int, tuple[frozenset[int], frozenset[int]]] | None = None
+    """Of a difference that was detached: by the sequence number of either side, the leaves behind it and those that are
+    only behind the other one."""
+    beside: bool = False  # numbers that were added to what has the same leaves behind it
+    made_of: frozenset[int] | None = None  # of a single number that was detached: the nodes that it is the sum of
     depth: int = 0
     number: int = field(default_factory=lambda: next(_NUMBERS))
 
@@ -293,20 +297,14 @@ def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Reco
     return list(reached(starts, lambda r: r.inputs, most))
 
 
-def with_a_slope(starts: list[Record]) -> set[int]:
-    """The ids of the records of which more than whole numbers went into these: the others, indices of a maximum say,
+def with_a_slope(starts: list[Record]) -> set[Record]:
+    """The records of which more than whole numbers went into these: the others, indices of a maximum say,
     would leave them without a graph in any case."""
-    chain = list(starts)
-    seen = {id(r) for r in starts}
-    for record in chain:
-        counted = Counter(map(id, record.counted))
-        for r in record.inputs:
-            if counted[id(r)]:
-                counted[id(r)] -= 1
-            elif id(r) not in seen and len(chain) < MOST_FOLLOWED:
-                seen.add(id(r))
-                chain.append(r)
-    return seen
+
+    def sloped(record: Record) -> Iterable[Record]:
+        return (Counter(record.inputs) - Counter(record.counted)).keys()
+
+    return set(reached(starts, sloped, MOST_FOLLOWED))
 
 
 def counted_out(chain: list[Record], record: Record) -> Record | None:

@@ -16,7 +16,7 @@ from torch.autograd import graph
 
 from graphdoc.capture.events.cut_records import Place
 from graphdoc.capture.events.finite import Stopping
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.events.journal import Noted, leaves_behind
 from graphdoc.capture.graph.roots import other_roots, root_of, roots_of_call
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import entries_of
@@ -26,7 +26,6 @@ from graphdoc.capture.process.ours import chain_of, is_ours
 from graphdoc.capture.process.quiet import UsersView
 
 if TYPE_CHECKING:
-    from graphdoc.capture.events.journal import Noted
     from graphdoc.capture.witness import Witness
 
 

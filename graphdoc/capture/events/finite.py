@@ -7,17 +7,18 @@ What made the value is the question of a second run (``graphdoc.capture.second_r
 
 from __future__ import annotations
 
-import ctypes
 import struct
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
+from ctypes import string_at
 from itertools import pairwise
 from sys import _getframe
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.events.journal import Seen, leaves_behind
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places.code_places import OURS, entries_of
 from graphdoc.capture.places.frames import user_stack
@@ -30,9 +31,6 @@ from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from graphdoc.capture.events.journal import Seen
     from graphdoc.capture.witness import Witness
 
 
@@ -63,12 +61,7 @@ class FiniteWatch:
         self._torch = torch
         self._tensor = torch.Tensor
         self._plain = {torch.Tensor, torch.nn.Parameter}
-        self._readers: dict[Any, Any] = {
-            torch.float32: ctypes.c_float,
-            torch.float64: ctypes.c_double,
-            torch.float16: ctypes.c_uint16,
-            torch.bfloat16: ctypes.c_uint16,
-        }
+        self._formats = {torch.float64: "d", torch.float32: "f", torch.float16: "e", torch.bfloat16: "f"}
         self._due = 0.0
         self.first = -1
         """Journal index of the first backward call whose loss was not finite."""
@@ -140,14 +133,11 @@ class FiniteWatch:
 
     def _first_of(self, tensor: Any) -> float:
         """The first number of a tensor in the processor's memory; 0 where that is given back."""
-        memory = tensor.data_ptr()
-        value: Any = self._readers[tensor.dtype].from_address(memory).value if memory else 0.0
-        return value if type(value) is float else self._of_bits(value, tensor.dtype)
-
-    def _of_bits(self, bits: int, dtype: Any) -> float:
-        if dtype is self._torch.float16:
-            return float(struct.unpack("<e", struct.pack("<H", bits))[0])
-        return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
+        memory, kind = tensor.data_ptr(), self._formats[tensor.dtype]
+        read = string_at(memory, tensor.element_size()) if memory else bytes(8)
+        if tensor.dtype is self._torch.bfloat16:  # the upper half of a float32
+            read = struct.pack("I", int.from_bytes(read[:2], sys.byteorder) << 16)
+        return float(struct.unpack_from(kind, read)[0])
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -165,7 +155,7 @@ class FiniteWatch:
         """
         witness = self._witness
         with Unseen(self._torch, witness.anomaly, None):
-            autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
+            autopsy = Autopsy(witness, witness.frames)
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             starved = witness.scaler.starved
             roots = [] if witness.scaler.used and not starved else self._still_bad(autopsy)

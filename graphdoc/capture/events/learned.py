@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from graphdoc.capture.events.journal import Seen
+
 if TYPE_CHECKING:
-    from graphdoc.capture.events.journal import Seen
     from graphdoc.capture.witness import Witness
 
 ALIKE = 12

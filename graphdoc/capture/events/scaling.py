@@ -15,11 +15,10 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.facts import grad_fn_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
-    from graphdoc.evidence import Evidence
 
 MOST_CALLS = 24
 STARVED = 20

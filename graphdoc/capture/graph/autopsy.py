@@ -274,9 +274,7 @@ class Autopsy:
 
     def __init__(
         self,
-        torch: Any,
-        journal: Journal,
-        cwd: str,
+        witness: Any,
         frames: list[FrameType],
         watch: Any = None,
         events: int | None = None,
@@ -287,14 +285,13 @@ class Autopsy:
         ``thread`` made the graph that is looked at, as far as is known; else the one that looks.
         """
         self.watch = watch
-        self.torch = torch
-        self.journal = journal
-        self.cwd = cwd
-        self.census = Census(roots_of(frames), torch)
-        journal.living.note(tensor for _, tensor, _ in self.census.parameters.values())
-        self.entries = [e for e in journal.entries() if events is None or e.index < events]
-        self.which = journal.numbers()
-        self.thread = journal.here.number if thread is None else thread
+        self.torch, self.cwd = witness.torch, witness.cwd
+        self.journal: Journal = witness.journal
+        self.census = Census(roots_of(frames), self.torch)
+        self.journal.living.note(tensor for _, tensor, _ in self.census.parameters.values())
+        self.entries = [e for e in self.journal.entries() if events is None or e.index < events]
+        self.which = self.journal.numbers()
+        self.thread = self.journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
         self.order = walk.Graph()
         self.made = Made(self.order)
@@ -334,22 +331,13 @@ class Autopsy:
                     told.parameters.append(name)
 
     def _parameter(self, ident: int, name: str, tensor: Any, buffer: bool) -> Parameter:
-        grad = ""
-        if is_leaf(tensor) and tensor.requires_grad:
-            grad = "none" if tensor.grad is None else "present"
-        return Parameter(
-            name,
-            shape_of(tensor),
-            str(tensor.dtype),
-            bool(tensor.requires_grad),
-            buffer,
-            is_leaf(tensor),
-            version_of(tensor),
-            self.owners.get(ident, []),
-            grad,
-            self.journal.with_grad.get(ident, 0),
-            ident in self.census.several_names,
-        )
+        told = Parameter(name, shape_of(tensor), str(tensor.dtype), bool(tensor.requires_grad), buffer)
+        told.is_leaf, told.version, told.owners = is_leaf(tensor), version_of(tensor), self.owners.get(ident, [])
+        if told.is_leaf and told.requires_grad:
+            told.grad = "none" if tensor.grad is None else "present"
+        told.steps_with_grad = self.journal.with_grad.get(ident, 0)
+        told.several_names = ident in self.census.several_names
+        return told
 
     def _event(self, entry: Entry) -> Event:
         names = self.census.parameter_names
@@ -466,17 +454,10 @@ class Autopsy:
 
     def describe_node(self, node: Any, ident: int, state: str = "live") -> Node:
         sequence = node._sequence_nr()
-        sequence = sequence if sequence < walk.NO_SEQUENCE else -1
-        op = str(node.name())
-        return Node(
-            ident,
-            op,
-            sequence,
-            outside_compiled(op, frames_of(self.raw_stack(node), self.cwd)),
-            state,
-            self.iteration(sequence),
-            list(walk.output_shape(node) or ()),
-        )
+        told = Node(ident, str(node.name()), sequence if sequence < walk.NO_SEQUENCE else -1, state=state)
+        told.stack = outside_compiled(told.op, frames_of(self.raw_stack(node), self.cwd))
+        told.iteration, told.shape = self.iteration(told.sequence), list(walk.output_shape(node) or ())
+        return told
 
     def iteration(self, sequence: int) -> int:
         """How many calls from the place of the failing one had been made before a node with this number was.

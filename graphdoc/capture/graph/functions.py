@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.places.source_texts import add_source
 from graphdoc.capture.tensors.facts import grad_fn_of, is_leaf
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.autopsy import Autopsy
-    from graphdoc.evidence import Evidence, Frame
-
+from graphdoc.evidence import Evidence, Frame
 
 MOST = 20
 """Classes told."""

@@ -266,14 +266,10 @@ class OlderEdges:
         for consumer, producer in sorted(edges, key=lambda e: -order.sequences[e[0]])[: MOST_TOLD * 3]:
             used = bool(self.seen.dead[consumer])  # the root: an earlier call started from another output of it
             freeing = self._freed_below(consumer if used else producer, freed_by, calls)
-            carry = OlderEdge(
-                self.seen.tell(evidence, consumer),
-                self.seen.tell(evidence, producer),
-                self._carried(order.nodes[producer], order.nodes[consumer]),
-                self.seen.names(self.seen.bits[producer]),
-                freeing,
-                used or bool(self.seen.touched[producer]),
-            )
+            told = self.seen.tell(evidence, consumer), self.seen.tell(evidence, producer)
+            carry = OlderEdge(*told, self._carried(order.nodes[producer], order.nodes[consumer]))
+            carry.behind, carry.freed_by = self.seen.names(self.seen.bits[producer]), freeing
+            carry.dead = used or bool(self.seen.touched[producer])
             taken = order.nodes[consumer].next_functions
             carry.outputs = sorted({n for other, n in taken if other is order.nodes[producer]})
             mark = max(marks.values(), default=-1)
@@ -495,16 +491,10 @@ class OlderEdges:
                     continue
                 ident = len(evidence.nodes)
                 evidence.nodes.append(self.seen.describe_node(found.node, ident))
-                evidence.earlier_edges.append(
-                    OlderEdge(
-                        ident,
-                        self.seen.tell(evidence, number),
-                        self._carried(other[m].node),
-                        self.seen.names(self.seen.bits[number]),
-                        entry.index,
-                        factor=weight_of(other, upper, bits, found.number, bits[m]),
-                    )
-                )
+                shared = OlderEdge(ident, self.seen.tell(evidence, number), self._carried(other[m].node))
+                shared.behind, shared.freed_by = self.seen.names(self.seen.bits[number]), entry.index
+                shared.factor = weight_of(other, upper, bits, found.number, bits[m])
+                evidence.earlier_edges.append(shared)
 
     def _live_root(self, entry: Entry) -> Any:
         made = (grad_fn_of(t) for t in self.seen.census.tensors.values()) if entry.root >= 0 else ()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places.code_places import entries_of
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.facts import instances_of, storage_of
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.autopsy import Autopsy
-    from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence
 
 # The tensor that an optimizer refused because it is no leaf: which of those given, what made it, what is behind it.
 

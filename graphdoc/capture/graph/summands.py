@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphdoc.capture.events.cut_records import Record, records_behind
-from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, output_shape, reached
-from graphdoc.capture.second_run.cuts import is_draw
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.walk import Graph
-
+from graphdoc.capture.graph.walk import DEEP, Graph, inputs_of, nodes_behind, output_shape, reached
 
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
@@ -125,15 +119,11 @@ def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     return found
 
 
-# Terms of one loss, each with its own graph: what one of them reaches, and which random draws went into another.
+# Terms of one loss, each with its own graph: what one of them reaches.
 
 MOST = 12
 """Terms of one loss that are looked at one by one."""
 MOST_NODES = DEEP - 1
-MOST_FOLLOWED = 2_000
-
-Entered = list[tuple[int, Record]]
-"""The sequence number of a node that has taken a value without a graph, and the value's record."""
 
 
 class Part:
@@ -152,18 +142,6 @@ class Part:
             if count >= MOST_NODES:
                 self.whole = False
                 return
-
-    def drawn(self, entered: Entered) -> list[Record]:
-        """The draws, from what has a graph, that have gone into it as numbers."""
-        mine = [r for n, r in entered if n in self.nodes]
-        return [r for r in records_behind(mine, MOST_FOLLOWED) if r.origins and is_draw(r)]
-
-    def weights(self, draw: Record, entered: Entered) -> list[float | None]:
-        """What its products have as their constant sides, where the draw has gone into it: a log-probability of that
-        is worth so much. None for one number for each element."""
-        if not any(r is draw for r in self.drawn(entered)):
-            return []
-        return constants(self.nodes.values())
 
 
 def constants(nodes: Iterable[Any]) -> list[float | None]:

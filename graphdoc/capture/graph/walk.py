@@ -7,7 +7,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappop, heappush, heappushpop
 from itertools import compress
 from typing import Any, TypeVar
@@ -134,17 +134,14 @@ _NUMBER = (1 << _BITS) - 1
 _ROOM = array("i", [0]).tobytes() * 256
 """What the arrays of rows grow by: an append for each node takes longer."""
 
-_saved_names: dict[type, tuple[str, ...]] = {}
+
+def _attributes(cls: type) -> tuple[str, ...]:
+    every = dir(cls)
+    return tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
 
 
-def attributes(cls: type) -> tuple[str, ...]:
-    """Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
-    names = _saved_names.get(cls)
-    if names is None:
-        every = dir(cls)
-        names = tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
-        _saved_names[cls] = names
-    return names
+attributes: Callable[[Any], tuple[str, ...]] = cache(_attributes)
+"""Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
 
 
 def saved_in(node: Any, memory: Container[int | None]) -> list[str]:
@@ -315,9 +312,7 @@ def examine_all(order: Graph, limit: int = NO_SEQUENCE) -> int:
             continue
         node = nodes[number]
         cls = type(node)
-        names = _saved_names.get(cls)
-        if names is None:
-            names = attributes(cls)
+        names = attributes(cls)
         deep = below[number] and asked >= MOST_RAISED
         if deep and asked >= MOST_ASKED:
             if names:

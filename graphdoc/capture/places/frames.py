@@ -42,15 +42,8 @@ def frames_of(raw: RawStack | Stack, cwd: str) -> list[Frame]:
         if not user and not any(f.user for f in out):
             continue
         line, column, end_line, end_column = position(code, lasti)
-        frame = Frame(
-            file=shown_file(name, cwd),
-            line=line,
-            column=characters(name, line, column),
-            end_line=end_line,
-            end_column=characters(name, end_line, end_column),
-            function=function_of(code),
-            user=user,
-        )
+        extent = line, characters(name, line, column), end_line, characters(name, end_line, end_column)
+        frame = Frame(shown_file(name, cwd), *extent, function_of(code), user)
         out.append(code_places.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-MOST_FRAMES:]
 

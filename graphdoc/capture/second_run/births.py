@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cache, wraps
 from itertools import compress
 from math import isfinite
 from typing import Any
@@ -122,10 +122,6 @@ def is_whole(tensor: Any) -> bool:
     return int(tensor.numel() * tensor.element_size()) >= int(tensor.untyped_storage().nbytes())
 
 
-_writing: dict[Any, list[tuple[int, str]]] = {}
-"""By operator: the positions and names of the arguments that it writes to, by its schema."""
-
-
 def writes_over(func: Any) -> bool:
     """Whether an operator writes to what it is given."""
     return bool(_written(func))
@@ -136,13 +132,11 @@ def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
     return [args[n] if n < len(args) else kwargs.get(name) for n, name in _written(func)]
 
 
+@cache
 def _written(func: Any) -> list[tuple[int, str]]:
-    known = _writing.get(func)
-    if known is None:
-        every = enumerate(func._schema.arguments)
-        known = [(n, a.name) for n, a in every if a.alias_info is not None and a.alias_info.is_write]
-        _writing[func] = known
-    return known
+    """The positions and names of the arguments that it writes to, by its schema."""
+    every = enumerate(func._schema.arguments)
+    return [(n, a.name) for n, a in every if a.alias_info is not None and a.alias_info.is_write]
 
 
 def is_constant(args: Iterable[Any]) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
@@ -20,8 +21,6 @@ from graphdoc.capture.tensors.access_paths import elements, numbers_in
 from graphdoc.capture.tensors.living import Ref
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from graphdoc.capture.witness import Witness
 
 
@@ -145,6 +144,15 @@ QUIET = {
 """Questions about a tensor that make no value."""
 
 
+@cache
+def name_of(func: Any) -> str:
+    """The name of an operation, which is all that is known of one that no mode sees."""
+    full = func if isinstance(func, str) else resolve_name(func)
+    full = full or getattr(func, "__qualname__", getattr(func, "__name__", str(func)))
+    parts = str(full).split(".")
+    return parts[-2] if parts[-1] == "__get__" else parts[-1]
+
+
 class _Noting(threading.local):
     """Whether this thread is at work on a record, and what ``detach_()`` is about to cut off."""
 
@@ -160,7 +168,6 @@ class CutRecorder(TorchFunctionMode):
         self._torch = witness.torch
         self._witness = witness
         self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
-        self._names: dict[Any, str] = {}
         self._arrays: dict[int, Record] = {}
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, tuple[Ref, stacks.Stack]] = OrderedDict()
@@ -215,17 +222,8 @@ class CutRecorder(TorchFunctionMode):
         finally:
             self._noting.now = False
 
-    def _name(self, func: Any) -> str:
-        name = func if isinstance(func, str) else self._names.get(func)
-        if name is None:
-            full = resolve_name(func) or getattr(func, "__qualname__", getattr(func, "__name__", str(func)))
-            parts = str(full).split(".")
-            name = parts[-2] if parts[-1] == "__get__" else parts[-1]
-            self._names[func] = name
-        return name
-
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        name = self._name(func)
+        name = name_of(func)
         if name in QUIET or is_nothing(name, args, result):
             return
         if name == "requires_grad_" or name == "__set__":

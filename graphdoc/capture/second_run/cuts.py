@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.events.cut_records import (
     DRAWS,
@@ -16,17 +16,13 @@ from graphdoc.capture.events.cut_records import (
     with_a_slope,
     wraps_decorated,
 )
+from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.tensors.facts import is_leaf
-from graphdoc.evidence import Cut
-
-if TYPE_CHECKING:
-    from graphdoc.capture.graph.autopsy import Autopsy
-    from graphdoc.evidence import Evidence
-
+from graphdoc.evidence import Cut, Evidence
 
 # What a loss without a graph is a sum of: the cuts on which each of its terms hangs, by what made it.
 
@@ -100,7 +96,7 @@ class CutWatch(CutRecorder):
         groups = apart(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
         sloped = with_a_slope(starts)
         for record, alike in groups:
-            lost = self._reason(record) == "no-grad" and not any(id(r) in sloped for r in alike)
+            lost = self._reason(record) == "no-grad" and sloped.isdisjoint(alike)
             counted = counted_out(chain, record) if lost else None
             if counted is not None:
                 evidence.cuts.append(self._cut(counted, True, autopsy, "nondifferentiable", alike))

@@ -10,7 +10,7 @@ a roll-out say, is data to it, unless these are states: each is computed from th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
@@ -77,13 +77,13 @@ class Reentries:
     """The conversions of one run, as they are made."""
 
     def __init__(self) -> None:
-        self._left: OrderedDict[int, Left] = OrderedDict()
+        self._left: OrderedDict[Record, Left] = OrderedDict()
         self._marks: dict[int, frozenset[Any]] = {}
 
     def note(self, record: Record | None, nodes: list[Any]) -> None:
         """What these nodes gave was converted."""
         if record is not None and nodes and record.recording:
-            self._left[id(record)] = Left(record, nodes, self._marks)
+            self._left[record] = Left(record, nodes, self._marks)
             if len(self._left) > MOST_LEFT:
                 self._left.popitem(last=False)
 
@@ -94,24 +94,17 @@ class Reentries:
             matrices = (id(v) for v in leaves if v.dim() > 1)
             self._marks[_number(result.grad_fn)] = frozenset((made_at(result.grad_fn), *matrices))
 
-    def into(
-        self,
-        roots: list[Any],
-        entered: Iterable[tuple[int, Record, Any]],
-        held: Collection[int],
-        taken_up: Set[int],
-        since: int,
-    ) -> list[tuple[Record, frozenset[int]]]:
+    def into(self, roots: list[Any], held: Collection[int], watch: Any) -> list[tuple[Record, frozenset[int]]]:
         """Conversions whose numbers go where parameters are used in the graph with these roots, with the leaves behind
-        them that are ``held`` and lie in this graph too. Not those from before the backward call with the index
-        ``since``, that were asked for by name of a tensor that has gone on as well (``taken_up``), that were drawn, or
-        that are the norm or the mean of a whole."""
+        them that are ``held`` and lie in this graph too. Not those from before the latest backward call, that were
+        asked for by name of a tensor that has gone on as well, that were drawn, or that are the norm or the mean of a
+        whole. ``watch`` has recorded the run."""
         graph = dict(islice(nodes_behind(roots), DEEP)) if self._left else {}
         if not graph or len(graph) >= DEEP:
             return []
         leaves = {id(v) for node in graph if (v := getattr(node, "variable", None)) is not None}.intersection(held)
         numbers = {_number(node): node for node, following in graph.items() if following}
-        every = [(n, r) for n, r, _ in entered]
+        every, since = [(n, r) for n, r, _ in watch.entered_values.latest], watch.since
         above = users_of(graph)
         parts = list[Part]()
         found: dict[int, tuple[Left, frozenset[int]]] = {}
@@ -119,7 +112,7 @@ class Reentries:
         """By place: those that go into what they come from."""
         for number, entering in reversed([(n, r) for n, r in every if n in numbers][-MOST_ENTERED:]):
             chain = records_behind([entering], MOST_FOLLOWED)
-            late = [(r, left) for r in chain if r.event > since and (left := self._left.get(id(r))) is not None]
+            late = [(r, left) for r in chain if r.event > since and (left := self._left.get(r)) is not None]
             some = [(r, left) for r, left in late if not left.reduced and r.behind & leaves]
             if not some:
                 continue
@@ -133,7 +126,7 @@ class Reentries:
                 missed = (r.behind & leaves).difference(*(p.leaves for p in parts if number in p.nodes))
                 if missed and any(missed <= p.leaves for p in parts):
                     continue  # what another term trains is a number in this one by right
-                if layers and needed and not (by_name and left.given & taken_up):
+                if layers and needed and not (by_name and left.given & watch.taken_up):
                     found[id(r)] = left, r.behind & leaves
         states = {
             place

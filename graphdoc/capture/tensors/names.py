@@ -8,7 +8,7 @@ import re
 import sys
 import types
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphdoc.capture.places.code_places import is_user_file, shown_file
@@ -32,7 +32,7 @@ class Privates:
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
         self._of_modules: set[int] = set()
-        self._libraries: dict[type, bool] = {}
+        self._is_librarys: Callable[[Any], bool] = functools.cache(_is_librarys)
 
     def note(self, owner: Any, step: Step, module: bool = False) -> Step:
         """Look at a step that was made from ``owner``. A step that counts is kept, so that its id stays its own."""
@@ -41,14 +41,6 @@ class Privates:
             if module:
                 self._of_modules.add(id(step))
         return step
-
-    def _is_librarys(self, cls: type) -> bool:
-        known = self._libraries.get(cls)
-        if known is None:
-            module = sys.modules.get(str(cls.__dict__.get("__module__", "")))
-            file = getattr(module, "__dict__", {}).get("__file__")
-            known = self._libraries[cls] = isinstance(file, str) and not is_user_file(file)
-        return known
 
     def crossed(self, path: Path) -> bool:
         """Whether the way leads through one."""
@@ -77,6 +69,12 @@ class Privates:
         return path[:-1]
 
 
+def _is_librarys(cls: type) -> bool:
+    module = sys.modules.get(str(cls.__dict__.get("__module__", "")))
+    file = getattr(module, "__dict__", {}).get("__file__")
+    return isinstance(file, str) and not is_user_file(file)
+
+
 # Names: how the user's program reaches a module, a parameter, an optimizer or a tensor, searched from live frames.
 
 MOST_OBJECTS = 50_000
@@ -92,7 +90,7 @@ class Census:
 
     def __init__(self, roots: list[Root], torch: Any) -> None:
         self._torch = torch
-        self._plain: dict[type, str] = {}
+        self._kind: Callable[[Any], str] = functools.cache(functools.partial(_classify, torch))
         self._privates = Privates()
         self.tensors: dict[int, Any] = {}
         self.tensor_paths: dict[int, list[tuple[Root, Path]]] = {}
@@ -154,31 +152,6 @@ class Census:
         found = [obj for obj in objects if type(obj) in classes and id(obj) not in self.modules] if classes else []
         within = {id(inner) for module in found for inner in child_modules(module)}
         return [module for module in found if id(module) not in within]
-
-    def _kind(self, cls: type) -> str:
-        known = self._plain.get(cls)
-        if known is None:
-            known = self._plain[cls] = self._classify(cls)
-        return known
-
-    def _classify(self, cls: type) -> str:
-        torch = self._torch
-        # type.__mro__ is asked, never isinstance: that would touch lazy proxies.
-        kinds = {
-            torch.Tensor: "tensor",
-            torch.nn.Module: "module",
-            torch.optim.Optimizer: "optimizer",
-            dict: "dict",
-            **dict.fromkeys((list, tuple, deque), "sequence"),
-        }
-        known = next((kind for base, kind in kinds.items() if base in cls.__mro__), "")
-        if known or cls in (types.FunctionType, types.MethodType, functools.partial):
-            return known or "callable"
-        module = cls.__dict__.get("__module__", "")
-        top = module.partition(".")[0] if isinstance(module, str) else "builtins"
-        plain = top in ("builtins", "numpy", "types", "typing", "re", "_io", "abc", "logging", "threading", "weakref")
-        kept = top != "torch" or module.startswith(("torch.distributions", "torch.nn.utils", "torch.utils.data"))
-        return "object" if kept and not plain and cls is not types.ModuleType and not issubclass(cls, type) else "skip"
 
     def _inside(self, value: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         if kind == "dict":
@@ -278,19 +251,10 @@ class Census:
                 continue
             length = next((i for i, s in enumerate(path) if s.kind not in ("name", "attribute")), len(path))
             base = path[:length]
-            structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"
-            out.append(
-                Holder(
-                    text_of(path),
-                    root.function,
-                    shown_file(root.file, cwd),
-                    list(path),
-                    exact,
-                    text_of(base),
-                    structure,
-                    self._told_of(path),
-                )
-            )
+            held = Holder(text_of(path), root.function, shown_file(root.file, cwd), list(path), exact, text_of(base))
+            held.structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"
+            held.name = self._told_of(path)
+            out.append(held)
         return out
 
     def nearest(self, ident: int) -> int:
@@ -300,6 +264,25 @@ class Census:
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
+
+
+def _classify(torch: Any, cls: type) -> str:
+    # type.__mro__ is asked, never isinstance: that would touch lazy proxies.
+    kinds = {
+        torch.Tensor: "tensor",
+        torch.nn.Module: "module",
+        torch.optim.Optimizer: "optimizer",
+        dict: "dict",
+        **dict.fromkeys((list, tuple, deque), "sequence"),
+    }
+    known = next((kind for base, kind in kinds.items() if base in cls.__mro__), "")
+    if known or cls in (types.FunctionType, types.MethodType, functools.partial):
+        return known or "callable"
+    module = cls.__dict__.get("__module__", "")
+    top = module.partition(".")[0] if isinstance(module, str) else "builtins"
+    plain = top in ("builtins", "numpy", "types", "typing", "re", "_io", "abc", "logging", "threading", "weakref")
+    kept = top != "torch" or module.startswith(("torch.distributions", "torch.nn.utils", "torch.utils.data"))
+    return "object" if kept and not plain and cls is not types.ModuleType and not issubclass(cls, type) else "skip"
 
 
 def _own_tensors(module: Any) -> list[tuple[str, Any, bool]]:

@@ -23,7 +23,7 @@ from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, user_frames, users_frame
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
-from graphdoc.capture.trials.reference import draws, seed
+from graphdoc.capture.trials.reference import Copying, SingleViews, draws, run_straight, seed
 from graphdoc.capture.trials.trace_end import Ending
 
 if TYPE_CHECKING:
@@ -263,8 +263,6 @@ class StepTrace:
         if "straight" in words:
             from torch.utils import checkpoint
 
-            from graphdoc.capture.trials.reference import run_straight
-
             run_straight(checkpoint)
         trace._install()
         return trace
@@ -302,12 +300,8 @@ class StepTrace:
         warnings.showwarning = showwarning
         in_each_thread(self.witness, self._entered)
         if self.reference:
-            from graphdoc.capture.trials.reference import Copying
-
             in_each_thread(self.witness, Copying(torch.autograd.graph).enter)
         if self.views:
-            from graphdoc.capture.trials.reference import SingleViews
-
             in_each_thread(self.witness, SingleViews)
         atexit.register(self._end)
 

@@ -30,10 +30,10 @@ from graphdoc.capture.whatif.forking import IN_CHILD, Forking
 from graphdoc.capture.whatif.measure import Plan
 from graphdoc.capture.whatif.questions import ask
 from graphdoc.capture.whatif.window import Move, Target, Window
+from graphdoc.evidence import Frame
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
-    from graphdoc.evidence import Frame
 
 AT = (2, 4)
 """Steps of an optimizer behind which it is looked at: what is measured is the following one."""

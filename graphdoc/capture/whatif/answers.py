@@ -9,37 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from graphdoc import evidence
 from graphdoc.capture.audit.deadends import ZERO
-from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
+from graphdoc.capture.events.cut_records import NEAR, Record, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, NOISE, ZEROS, Result
-from graphdoc.capture.whatif.window import answer_of
-from graphdoc.evidence import (
-    BESIDE,
-    GRADIENTS,
-    LAST_ALONE,
-    LEFT_OUT,
-    OTHER_DERIVATIVE,
-    READ_PAST,
-    RECOMPUTED,
-    SAVED_OVER,
-    UNDONE,
-    WRITTEN_OVER,
-    Frame,
-    Sign,
-)
+from graphdoc.capture.whatif.window import Target, answer_of
+from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.whatif import WhatIf
-    from graphdoc.capture.whatif.window import Target
 
 ENOUGH = 2
 """Steps at which the same was measured before it is told."""
+DEAD = "dead"
+"""Under which the one sign is kept of a gradient that ends."""
 
 
 class Answers:
@@ -57,7 +45,6 @@ class Answers:
         self._totals: dict[int, float] = probe.witness.journal.living.forgetting({})
         self._by_zero: set[int] = probe.witness.journal.living.forgetting(set())
         """Parameters that are in the graph of a loss, and there behind a factor of zero alone."""
-        self._dead: Sign | None = None
         self._told: dict[str, Sign] = {}
         self.complete = False
 
@@ -67,7 +54,7 @@ class Answers:
 
     def measured(self, target: Target, steps: int, result: Result) -> dict[str, Any]:
         """Keep the answers of one look."""
-        sign = self._signs.setdefault(target.number, Sign(GRADIENTS, optimizer=target.number, weak=True))
+        sign = self._signs.setdefault(target.number, Sign(evidence.GRADIENTS, optimizer=target.number, weak=True))
         look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone}
         look["answers"] = self.told(target, result)
         look["within"] = bool(result.base and result.base["within"])
@@ -100,7 +87,8 @@ class Answers:
         for function in functions:
             every = {n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]}
             name = str(function["name"])
-            self._tell(OTHER_DERIVATIVE, target, function["made"], (), name, name, None, every, functions=[function])
+            told: dict[str, Any] = {"key": name, "name": name, "names": every, "functions": [function]}
+            self._tell(evidence.OTHER_DERIVATIVE, target, function["made"], **told)
 
     def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
         """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
@@ -177,7 +165,7 @@ class Answers:
         if audit is None or records[-1].place in shown or not _is_of_the_program(records[-1], frames):
             return
         if self._again(("added", records[0].place)):
-            audit.losses.tell_measured(Sign("constant-term"), records[-1:], added=_frames(sum_))
+            audit.losses.tell_measured(Sign("constant-term", other=_frames(sum_)), records[-1:])
 
     def going_back(self, target: Target, changed: set[int], found: list[tuple[Record, frozenset[int]]]) -> None:
         """The gradient of these parameters is another one where numbers keep the graph that they have left."""
@@ -191,50 +179,52 @@ class Answers:
         """No loss depends on these parameters, although results with a graph are made of them."""
         past, results = answer_of(told, ([], []))
         for read, chosen in past:
-            self._tell(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
+            self._tell(evidence.READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
         users = [f for frames, *_ in results for f in frames if f["user"]][-1:]
         if users:
             stack, number, alone = results[-1]
             facts: dict[str, Any] = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
             facts |= {"number": number, "alone": alone}
-            self._tell(LEFT_OUT, target, stack, idle, str(users), **facts)
+            self._tell(evidence.LEFT_OUT, target, stack, idle, str(users), **facts)
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
         """These sums add to a loss what no call differentiates."""
         for found in sums:
             stack, call, weighed = found["stack"], found["call"], found["weighed"]
             key = f"{stack[-1:]} {call}"
-            self._tell(BESIDE, target, stack, found["parameters"], key, other=_frames(call), weighed=weighed)
+            self._tell(evidence.BESIDE, target, stack, found["parameters"], key, other=_frames(call), weighed=weighed)
 
     def taken_back(self, target: Target, told: Any) -> None:
         """The parameters have the numbers again that they had before the step, and nobody has read those after it."""
         frames, step = answer_of(told, []), self._probe.witness.journal.latest("step", target.number)
+        every = range(len(target.parameters))
         if frames and step is not None:
-            self._tell(UNDONE, target, frames, range(len(target.parameters)), other=self._probe.frames(step.raw))
+            self._tell(evidence.UNDONE, target, frames, every, other=self._probe.frames(step.raw))
 
     def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
         """A step uses the gradients of the last of several calls alone; of another one (empty), which may be the best
         of them, ends the matter."""
         self._chosen |= told == {}
         if told and not self._chosen:
-            self._places.setdefault((target.number, LAST_ALONE, "x"), -1)  # twice the last may be the best by chance
+            # Twice the last may be the best by chance.
+            self._places.setdefault((target.number, evidence.LAST_ALONE, "x"), -1)
             step, every = self._probe.witness.journal.latest("step", target.number), range(len(target.parameters))
             facts = {"calls": told["calls"], "step": self._frames(step.raw) if step is not None else []}
             other = _frames(told["call"])
-            self._tell(LAST_ALONE, target, told["taken"], every, "x", other=other, count=ENOUGH + 1, **facts)
+            self._tell(evidence.LAST_ALONE, target, told["taken"], every, "x", other=other, count=ENOUGH + 1, **facts)
 
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""
         places = {str([f for f in frames if f["user"]][-1:]): frames for frames in calls}
         if changed and len(places) == 1:
-            self._tell(RECOMPUTED, target, calls[0], changed, str([*places]), none=none == changed)
+            self._tell(evidence.RECOMPUTED, target, calls[0], changed, str([*places]), none=none == changed)
 
     def written_over(self, target: Target, changed: set[int], functions: list[dict[str, Any]]) -> None:
         """This Function writes to what it is given; on copies of that, it gives another gradient."""
         if changed and len(functions) == 1:
             (function,) = functions
             key = f"{function['name']}.{function['side']}"
-            self._tell(WRITTEN_OVER, target, function["written"], changed, key, functions=functions)
+            self._tell(evidence.WRITTEN_OVER, target, function["written"], changed, key, functions=functions)
 
     def saved_over(self, target: Target, look: dict[str, Any], changed: set[int], places: list[dict[str, Any]]) -> None:
         """By what the forward has saved here, backward gives another gradient, by however little it differs."""
@@ -243,7 +233,7 @@ class Answers:
             if answer["answer"] == AGREES:
                 answer["parameters"] = [n for n in answer["parameters"] if n not in names]
         if changed and places:
-            self._tell(SAVED_OVER, target, places[0]["written"], changed, made=places[0]["made"])
+            self._tell(evidence.SAVED_OVER, target, places[0]["written"], changed, made=places[0]["made"])
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
@@ -254,7 +244,7 @@ class Answers:
         never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
         flat = [e for e in ends if e["how"] == "ends"]
-        if not never or self._dead is not None or not (sums or flat):
+        if not never or DEAD in self._told or not (sums or flat):
             return
         first = (sums or flat)[0]
         own = missing and not sums and all("function" in e and e["op"] == first["op"] for e in flat)
@@ -275,7 +265,7 @@ class Answers:
     def cancelled(self, target: Target, chosen: set[int], jumps: bool, told: Any) -> None:
         """No loss depends on these parameters: what they are given is what rounding leaves behind these nodes."""
         ends = [] if isinstance(told, str) else [e for e in told["ends"] if any(f["user"] for f in e["frames"])]
-        if ends and self._dead is None:
+        if ends and DEAD not in self._told:
             facts = {"rounding": ends[0]["how"], "jumps": jumps}
             self._tell_dead("zero-derivative", ends[0], target, chosen, "", facts)
 
@@ -285,26 +275,15 @@ class Answers:
         told, losses = result.ends, [c["value"] for c in (result.base or {"calls": []})["calls"]]
         rest = {i for a in result.answers if a.answer == AGREES and not a.gradient for i in a.parameters}
         ends = [e for e in told["ends"] if any(f["user"] for f in e["frames"])] if isinstance(told, dict) else []
-        if ends and any(losses) and len(rest) == len(target.parameters) and self._dead is None:
+        if ends and any(losses) and len(rest) == len(target.parameters) and DEAD not in self._told:
             self._tell_dead("zero-derivative", ends[0], target, rest, "at rest", {"rest": ends[0]["how"]})
 
     def _tell_dead(
         self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], key: str, facts: dict[str, Any]
     ) -> None:
         """The gradient of these parameters ends at this node, and did so at a step before."""
-        if not self._again((target.number, key, str(end["frames"][-1:]))):
-            return
-        self._dead = self._sign(kind, target, end["frames"], chosen, op=end["op"], **facts)
-        self._dead.count = self._probe.steps.get(id(target.optimizer), 0)
-
-    def _sign(
-        self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
-    ) -> Sign:
-        """A sign of the parameters at these positions, beside the latest backward call."""
-        names = sorted(self._names(target, chosen).values())
-        last = self._probe.witness.journal.latest("backward")
-        call = self._probe.frames(last.raw) if last is not None else []
-        return Sign(kind, _frames(stack), call, None, names, target.number, count=ENOUGH, facts=facts)
+        facts |= {"op": end["op"], "count": self._probe.steps.get(id(target.optimizer), 0)}
+        self._tell(kind, target, end["frames"], chosen, f"{key} {end['frames'][-1:]}", DEAD, **facts)
 
     def _tell(
         self,
@@ -319,13 +298,16 @@ class Answers:
         count: int = ENOUGH,
         **facts: Any,
     ) -> None:
-        """Tell this if the same, by its ``key`` or its place, has been met at a step before; one sign of each kind, or
-        of each ``name``."""
+        """Tell this of the parameters at these positions, or of these ``names``, beside the latest backward call, if
+        the same, by its ``key`` or its place, has been met at a step before; one sign of each kind or ``name``."""
         if not self._again((target.number, kind, key or str(stack[-1:]))) or (name or kind) in self._told:
             return
-        sign = self._told[name or kind] = self._sign(kind, target, stack, chosen, **facts)
-        sign.other, sign.count = other if other is not None else sign.other, count
-        sign.parameters = sorted(names) or sign.parameters
+        last = self._probe.witness.journal.latest("backward")
+        if other is None:
+            other = self._probe.frames(last.raw) if last is not None else []
+        names = sorted(names or self._names(target, chosen).values())
+        sign = Sign(kind, _frames(stack), other, None, names, target.number, count=count, facts=facts)
+        self._told[name or kind] = sign
 
     def _rests(self, parameter: Any) -> bool:
         """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
@@ -396,10 +378,10 @@ class Answers:
         """What there is to tell by now."""
         signs = list(self._signs.values())
         if self._why and not signs:
-            signs = [Sign(GRADIENTS, weak=True, facts={"why": self._why, "looks": []})]
+            signs = [Sign(evidence.GRADIENTS, weak=True, facts={"why": self._why, "looks": []})]
         for sign in signs:
             sign.facts["complete"] = self.complete
-        return [*signs, *([self._dead] if self._dead is not None else []), *self._told.values()]
+        return [*signs, *self._told.values()]
 
 
 def _frames(told: list[dict[str, Any]]) -> list[Frame]:

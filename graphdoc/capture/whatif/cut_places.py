@@ -11,6 +11,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Collection, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +25,7 @@ from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached, users_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
-from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
+from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, name_of
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -74,11 +75,11 @@ class CutLook(CutWatch):
         """A watch that keeps what all, or ``only`` some, of these places give, or that holds it; None for no place."""
         numbers = {place: n for n, place in enumerate(self.found) if n < MOST_HELD}
         places = {place: n for place, n in numbers.items() if only is None or place in only}
-        return Held(self, places, kept) if places else None
+        return Held(places, kept) if places else None
 
     def adding(self, kept: Any, place: Any) -> Added:
         """A watch that holds what one of these places gives at what was kept."""
-        return Added(self, {place: list(self.found).index(place)}, kept)
+        return Added({place: list(self.found).index(place)}, kept)
 
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
@@ -88,9 +89,8 @@ class CutLook(CutWatch):
 class Held(TorchFunctionMode, ForkWatch):
     """In a fork: keeps what the operations at these places give, or holds it at what was kept."""
 
-    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any] | None) -> None:
+    def __init__(self, places: dict[Any, int], kept: dict[Any, Any] | None) -> None:
         super().__init__()
-        self._look = look
         self._names = {op for op, _ in places}
         self._places = places
         self._kept = kept
@@ -101,7 +101,7 @@ class Held(TorchFunctionMode, ForkWatch):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        return self._meet(self._look._name(func), args, kwargs, result)
+        return self._meet(name_of(func), args, kwargs, result)
 
     def __enter__(self) -> Any:
         if not self._names.isdisjoint(NAMES):
@@ -183,8 +183,8 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
 class Added(Held):
     """The same, and where a loss is a sum with a term that has no graph."""
 
-    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any]) -> None:
-        super().__init__(look, places, kept)
+    def __init__(self, places: dict[Any, int], kept: dict[Any, Any]) -> None:
+        super().__init__(places, kept)
         self._sums: list[Any] = []
 
     def began(self, outputs: Any) -> None:
@@ -326,26 +326,20 @@ class Dying(ForkWatch):
                 self.deep = True
                 return
             self._nodes.append((node, [n for n, _ in following]))
-            self._keep.append(node.register_prehook(self._before(node)))
-            self._keep.append(node.register_hook(self._after(node, self._nodes[-1][1])))
+            self._keep.append(node.register_prehook(partial(self._before, node)))
+            self._keep.append(node.register_hook(partial(self._after, node, self._nodes[-1][1])))
 
-    def _before(self, node: Any) -> Any:
-        def hook(grads: Any) -> None:
-            given = self._size(grads, self._sums.get(node, 0.0))
-            self._given[node] = max(self._given.get(node, 0.0), *given, 0.0)
+    def _before(self, node: Any, grads: Any) -> None:
+        given = self._size(grads, self._sums.get(node, 0.0))
+        self._given[node] = max(self._given.get(node, 0.0), *given, 0.0)
 
-        return hook
-
-    def _after(self, node: Any, following: list[Any]) -> Any:
-        def hook(passed: Any, _given: Any) -> None:
-            given = self._given.get(node, 0.0)
-            self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
-            for n, size in zip(following, self._passed[node], strict=False):
-                self._sums[n] = self._sums.get(n, 0.0) + size
-            if given and not any(self._passed[node]) and _is_by_zero(node):
-                self._by_zero.add(node)
-
-        return hook
+    def _after(self, node: Any, following: list[Any], passed: Any, _given: Any) -> None:
+        given = self._given.get(node, 0.0)
+        self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
+        for n, size in zip(following, self._passed[node], strict=False):
+            self._sums[n] = self._sums.get(n, 0.0) + size
+        if given and not any(self._passed[node]) and _is_by_zero(node):
+            self._by_zero.add(node)
 
     def _size(self, gradients: Any, beside: float) -> list[float]:
         """The largest number of each; 0 for what is rounding beside that. What is no number is larger than any."""

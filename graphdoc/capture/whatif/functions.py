@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
 from types import CodeType
@@ -21,11 +22,9 @@ from graphdoc.capture.whatif.moves import size_of
 from graphdoc.capture.whatif.window import ForkWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from graphdoc.capture.audit import Audit
 
-
+_Call = Callable[[list[Any]], list[Any]]
 STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 3e-3)}
 CLOSE = 0.1
 """A derivative and what a backward gives may lie so far apart."""
@@ -184,7 +183,7 @@ class FunctionCheck(_OfClasses):
         moved = [(o != f, o == n) for o, n, f in zip(old, near, far, strict=True)]
         return sum(int((m & r).sum()) for m, r in moved) > RESTS * sum(int(m.sum()) for m, _ in moved)
 
-    def _is_deaf(self, call: Callable[[list[Any]], list[Any]], xs: list[Any]) -> bool:
+    def _is_deaf(self, call: _Call, xs: list[Any]) -> bool:
         """Whether two gradients that are not alike in anything come out as one: a derivative is linear in them. Who
         hands a value on as it is, and gives another gradient, does so on purpose."""
         torch, given = self._torch, list[list[Any]]()
@@ -199,7 +198,7 @@ class FunctionCheck(_OfClasses):
             return False
         return any(bool(a.any()) for a, _ in pairs) and all(torch.equal(a, b) for a, b in pairs)
 
-    def _derivative(self, call: Callable[[list[Any]], list[Any]], xs: list[Any]) -> list[Any]:
+    def _derivative(self, call: _Call, xs: list[Any]) -> list[Any]:
         """What its backward gives for one gradient, with the graph of that."""
         with self._torch.enable_grad():
             xs = [x if x.requires_grad else x.detach().requires_grad_() for x in xs]
@@ -209,13 +208,7 @@ class FunctionCheck(_OfClasses):
             return [0 * x if g is None else g + 0 * x for x, g in zip(xs, given, strict=True)]
 
     def _compare(
-        self,
-        call: Callable[[list[Any]], list[Any]],
-        xs: list[Any],
-        steps: Any,
-        seed: int,
-        chosen: Collection[int],
-        all_of_them: bool = False,
+        self, call: _Call, xs: list[Any], steps: Any, seed: int, chosen: Collection[int], all_of_them: bool = False
     ) -> tuple[float, float] | None:
         """What moving the chosen inputs (``all_of_them``: those too that get no gradient) does to an output, and what
         the backward says of it, where the two differ."""

@@ -232,7 +232,8 @@ class _Look:
         every, cut = sorted(moved), self._probe.answers.needs_cuts(self._target)
         open_ = calls
         if kept and not cut:  # one look is enough where a cut may be the reason
-            open_ = yield from self._agreeing(rows, open_, whole, every, False, self._steps[:1])
+            expected = {i: slope_by(rows[i], whole) for i in calls}
+            open_, _ = yield from self._agreeing(expected, whole, every, False, self._steps[:1])
         still = yield from self._compare(rows, open_, whole, every)
         if not self._probe.trial and (cut or not kept or not open_):  # else at the next step: it is dear here
             yield from self._across(rows, [i for i in calls if i not in still], moved)
@@ -255,15 +256,13 @@ class _Look:
         """Measure along a direction; gives back the calls at which the gradient is not seen to be that of the loss."""
         if not calls or all(d is None for d in directions):
             return []
-        slopes: list[Any] = []
-        held = bool(self._told.kept)
-        open_ = yield from self._agreeing(rows, calls, directions, chosen, held, self._steps[:3], slopes)
+        held, expected = bool(self._told.kept), {i: slope_by(rows[i], directions) for i in calls}
+        open_, slopes = yield from self._agreeing(expected, directions, chosen, held, self._steps[:3])
         for i in open_:
-            expected = slope_by(rows[i], directions)
-            steady = _steady(slopes, i, expected)
+            steady = _steady(slopes, i, expected[i])
             flat = all(s is not None and abs(s[i][2]) <= s[i][1] for s in slopes)
             kind = ANOTHER if steady is not None or flat else NOISE
-            self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, expected, held)
+            self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, expected[i], held)
         return open_
 
     def _across(self, rows: dict[int, list[Any]], calls: list[int], moved: set[int]) -> Generator[Move, Any, None]:
@@ -293,19 +292,11 @@ class _Look:
             self._told.answers[-1].across = True
 
     def _agreeing(
-        self,
-        rows: dict[int, list[Any]],
-        calls: list[int],
-        directions: list[Any],
-        chosen: list[int],
-        held: bool,
-        steps: tuple[float, ...],
-        slopes: list[Any] | None = None,
-    ) -> Generator[Move, Any, list[int]]:
+        self, expected: dict[int, float], directions: list[Any], chosen: list[int], held: bool, steps: tuple[float, ...]
+    ) -> Generator[Move, Any, tuple[list[int], list[Any]]]:
         """Move by one step after the other as long as some slope is not that of the gradient, and is not known to be
-        another one; gives back the calls of which none was."""
-        open_, slopes = list(calls), [] if slopes is None else slopes
-        expected = {i: slope_by(rows[i], directions) for i in calls}
+        another one; gives back the calls of which none was, and all slopes."""
+        open_, slopes = list(expected), list[Any]()
         for step in steps:
             watch = self._probe.look.holding(self._told.kept) if held else None
             slopes.append((yield from self._slope(directions, step, watch, expected)))
@@ -316,7 +307,7 @@ class _Look:
                     self._answer(i, AGREES, chosen, slope, expected[i], held)
             if all(_steady(slopes, i, expected[i]) is not None for i in open_):
                 break
-        return open_
+        return open_, slopes
 
     def _taken(
         self, rows: dict[int, list[Any]], directions: list[Any], by_patch: set[Any]

@@ -20,13 +20,7 @@ from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, 
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
-from graphdoc.capture.whatif.functions import (
-    FunctionCheck,
-    OnCopies,
-    UncalledCheck,
-    with_backward,
-    with_own_backward,
-)
+from graphdoc.capture.whatif.functions import FunctionCheck, OnCopies, UncalledCheck, with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import (
     AGREES,
     ANOTHER,
@@ -103,7 +97,7 @@ def _going_back(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
     found = audit.losses.going_back if audit is not None and not probe.trial else {}
     base = (yield Move(first=True)) if found else ""
     if isinstance(base, dict):
-        watch = Uncut(probe.look, found.keys())
+        watch = Uncut(found.keys())
         changed, _ = yield from gradients_with(target, Result(base=base), watch, COUNTS, by_size=True)
         probe.answers.going_back(target, changed, [*found.values()])
 

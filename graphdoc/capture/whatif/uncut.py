@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
-from graphdoc.capture.second_run.cut_recorder import FILLED, REMADE, CutRecorder
+from graphdoc.capture.second_run.cut_recorder import FILLED, REMADE, name_of
 from graphdoc.capture.whatif.window import ForkWatch
 
 
@@ -17,15 +18,15 @@ class Uncut(TorchFunctionMode, ForkWatch):
     """A watch of one step in which conversions at these places give what has a graph; where a number in Python has to
     be given, what makes a tensor of it is given the tensor."""
 
-    def __init__(self, look: CutRecorder, places: Collection[Any]) -> None:
+    def __init__(self, places: Collection[Any]) -> None:
         super().__init__()
-        self._look, self._places = look, places
+        self._places = places
         self._names = {op for op, _ in places}
         self._numbers: dict[int, tuple[float, Any]] = {}
         self._within = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result, name = func(*args, **(kwargs or {})), self._look._name(func)
+        result, name = func(*args, **(kwargs or {})), name_of(func)
         if self._within:
             return result
         self._within = True
@@ -40,7 +41,6 @@ class Uncut(TorchFunctionMode, ForkWatch):
             if type(result) is float:
                 self._numbers[id(result)] = result, args[0].reshape(())
         elif name in REMADE and (here or self._numbers):
-            torch = self._look._torch
             parts = list(self._parts([*args[name in FILLED :][: 1 + (name == "full")], kwargs.get("fill_value")]))
             if any(isinstance(p, torch.Tensor) and p.requires_grad for p in parts):
                 flat = [p.reshape(-1) if isinstance(p, torch.Tensor) else torch.tensor([p]) for p in parts]

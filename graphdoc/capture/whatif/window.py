@@ -8,18 +8,15 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.tensors.facts import parameters_of, users_frame
 from graphdoc.capture.tensors.saved import signed
+from graphdoc.capture.whatif.forking import Forking
 from graphdoc.capture.whatif.moves import slope_by
-
-if TYPE_CHECKING:
-    from graphdoc.capture.whatif.forking import Forking
-
 
 MOST_PLACES = 6
 """Lines with backward calls of one step whose gradients are told apart."""
