@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -227,7 +228,10 @@ class OverwrittenTensor:
     @cached_property
     def target(self) -> Target:
         """What the first write goes into, as the program spells it."""
-        return target_of(self._evidence, self.own_writers[0].frame) if self.own_writers else Target()
+        if not self.own_writers:
+            return Target()
+        found = target_of(self._evidence, self.own_writers[0].frame)
+        return replace(found, item=found.item or entry_written(self._evidence.sources, self.own_writers[0]))
 
     @cached_property
     def written_as(self) -> str:

@@ -487,13 +487,16 @@ def wrote_again(stale: Stale) -> bool:
 # The tensor that a write goes into where it is the item of a container: ``state[3]`` of ``state[3][:, i] = x``.
 
 _ASSIGNABLE = frozenset({"list", "dict", "OrderedDict", "defaultdict"})
+_ASSIGNING = ("CopySlices", "copy_", "fill_", "index_put_", "_impl_")
+"""What the assignment of a tensor's slice runs."""
 
 
 def entry_written(sources: SourceTexts, writer: Writer) -> str:
     """The item as the writing statement spells it; empty where the tensor is not seen to be one.
 
     ``state[3][:, i] = x`` writes into a part of ``state`` where that is a tensor, and into its item where it is a list;
-    the source does not tell which. How the program reaches the written tensor does.
+    the source does not tell which. How the program reaches the written tensor does. So do the writes of ``state[i] +=
+    x``: a tensor is then assigned its slice as well, an item is only added to.
     """
     frame, stale = writer.frame, writer.stale
     if frame is None or stale is None:
@@ -508,9 +511,16 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
     if inner is parts[0] and not isinstance(owner, ast.AugAssign):
         return ""  # the item itself is assigned again
     held = [h for h in stale.tensor.holders if h.exact]
-    if not is_path(inner.value) or not held or not all(_is_item(h, inner) for h in held):
+    one = all(_is_item(h, inner) for h in held) if held else False
+    if not is_path(inner.value) or not (one or (inner is parts[0] and _only_combined(stale, frame))):
         return ""
     return source.segment(inner)
+
+
+def _only_combined(stale: Stale, frame: Frame) -> bool:
+    """Whether each write at a place is the operation alone (``add_``), and no slice was assigned behind it."""
+    there = [w.op for w in stale.writes if (at := innermost_user(w.stack)) is not None and at.start == frame.start]
+    return bool(there) and _missing(stale) == 0 and not any(op.endswith(_ASSIGNING) for op in there)
 
 
 def _is_item(holder: Holder, written: ast.Subscript) -> bool:
