@@ -309,7 +309,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     frame = innermost_user(sign.other)
     if frame is not None:
         spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient"))
-    whose = folded(sign.parameters)
+    whose = folded(sign.parameters, beside=program.names)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
