@@ -47,7 +47,7 @@ ENOUGH = 2
 
 class Bypassed(Watch):
     """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
-    ``other`` is the latest backward call."""
+    ``other`` is the latest backward call. ``facts["behind"]`` are those that receive the gradient instead."""
 
     def missed(self, optimizer: Any, seen: Seen, missed: set[int], sums: Collection[Estimator]) -> None:
         """An optimizer has stepped without ever having reached ``missed``."""
@@ -61,8 +61,10 @@ class Bypassed(Watch):
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
-        at = next(s.at for s in sums if s.missed & still)
-        self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
+        one = next(s for s in sums if s.missed & still)
+        sign = self._sign(BYPASSED, one.at, last, still, optimizer=seen.id, count=seen.steps)
+        sign.facts["behind"] = audit.named(one.within)
+        self._report(sign)
 
 
 def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
