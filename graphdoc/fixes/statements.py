@@ -156,6 +156,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
         place: the statement to move; the innermost one there.
         after, before: the place of the other statement; exactly one of the two.
         for_value: True where the move is made for the value that the other statement gives to what this one reads.
+        old_value: True where what it is moved over is to read the value that its name had before.
         same_loss: True where the failing loss is to keep its value: nothing that it is made of waits for the statement.
         untouched: optional; parts of the names of what the statement changes: nothing that it is moved over may name
             them, or call what may use them.
@@ -174,7 +175,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
     if 0 <= neighbour < len(block) and block[neighbour] is node:
         raise CannotFix("the statement already stands there")
     crossed = _crossed(source, node, block, index, after)
-    _check(node, crossed, anchor if args.get("for_value") else None)
+    _check(node, crossed, anchor if args.get("for_value") else None, bool(args.get("old_value")))
     if parts := frozenset(args.get("untouched") or ()):
         others = [s for s in crossed if s is not anchor]
         check_passed(others, set(), set(), parts, parts | {"self"}, _CLEARS, built_objects(source.tree))
@@ -192,10 +193,10 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
     return [*inner[at + 1 :], *crossed] if inner is not block and after else crossed
 
 
-def _check(node: ast.stmt, crossed: list[ast.stmt], giving: ast.stmt | None) -> None:
+def _check(node: ast.stmt, crossed: list[ast.stmt], giving: ast.stmt | None, old: bool = False) -> None:
     """Nothing with effects changes places with what it reads or writes, but what is to give it another value."""
     read = reads(node)
-    made = set() if _flags(node) else changes(node)
+    made = set() if old or _flags(node) else changes(node)
     for other in crossed:
         # What a function that is defined there writes into its own arguments has only their names.
         own = {a.arg for a in each(other, ast.arg)} if isinstance(other, ast.FunctionDef) else ()

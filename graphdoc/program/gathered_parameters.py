@@ -30,6 +30,7 @@ from graphdoc.source.paths import (
     parse_expression,
     path_of,
     plain_names,
+    targets_of,
     without_subscripts,
 )
 from graphdoc.source.scopes import parameters
@@ -386,6 +387,20 @@ def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr
                 once = isinstance(value, ast.Call) and path_of(value.func) in ("filter", "map")
                 if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
                     yield name, bindings.frame_of(sources, at.file, value), value
+
+
+def put_into_groups(sources: SourceTexts) -> list[Frame]:
+    """What the program itself puts into a group of an optimizer, and is no list as it stands there:
+    ``group["params"] = net.parameters()``, ``group.update(params=chosen)``."""
+    keyed = [
+        (file, node.value)
+        for file, node in bindings.everywhere(sources, ast.Assign)
+        if any(isinstance(t, ast.Subscript) and is_constant(t.slice, "params") for t in targets_of(node))
+    ]
+    calls = [(file, call) for file, call in bindings.everywhere(sources, ast.Call) if is_method_call(call, "update")]
+    keyed += [(file, value) for file, call in calls if (value := keyword(call, "params")) is not None]
+    written = (v for v in keyed if not isinstance(v[1], ast.List | ast.ListComp | ast.Tuple))
+    return [bindings.frame_of(sources, *v) for v in written if called(v[1]) not in ("list", "sorted", "tuple")]
 
 
 def _answers(value: ast.GeneratorExp, own: str) -> list[bool | None]:

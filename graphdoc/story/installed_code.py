@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Cut, Event, Frame, Package, Sign, SourceTexts, package_of
+from graphdoc.evidence import LEFT_OUT, Cut, Event, Frame, Package, Sign, SourceTexts, package_of
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Trouble
@@ -309,7 +309,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     frame = innermost_user(sign.other)
     if frame is not None:
         spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient"))
-    whose = folded(sign.parameters)
+    whose = folded(sign.parameters, beside=program.names)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
@@ -339,6 +339,10 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     told = program.cuts[0] if program.cuts else None
     explanation = f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has "
     explanation += "a graph."
+    left = {n for s in program.signs if s.kind == LEFT_OUT for n in s.parameters} & {*(told.behind if told else ())}
+    if sign.kind == "cut-off" and left:
+        [receive] = in_number(len(left) != 1, "receive")
+        explanation += f" {folded(left, beside=program.names)} {receive} none either, for the same reason."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     if term and frame is not None and _trains_nobody(program):
         return _of_untrained(told_now, folded({n: None for c in program.cuts for n in c.behind}))

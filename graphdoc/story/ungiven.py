@@ -10,7 +10,14 @@ from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import LIST, Finding, Remedy, each_once, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import Collected, OneShot, iterators_given, may_give, never_given
+from graphdoc.program.gathered_parameters import (
+    Collected,
+    OneShot,
+    iterators_given,
+    may_give,
+    never_given,
+    put_into_groups,
+)
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.observed import Program
@@ -175,6 +182,27 @@ def nothing_left(
     fix = f"keep a list in `{found.name}`, not an iterator"
     remedies = remedy_at(found.frame, "rewrite", fix, "unsafe", note, pairs=LIST)
     return Finding(*Proof.SOURCE.at(0.93), title, _WHY, tuple(spans), remedies=remedies, because=because)
+
+
+def walked(program: Program, sign: Sign) -> Finding:
+    """The finding for an iterator that the program put into a group itself: a step has gone through it."""
+    name, groups, count = optimizer_of(program.optimizers, sign), sign.facts["groups"], len(sign.facts["empty"])
+    places = put_into_groups(program.sources)
+    edits = [edit_at("rewrite", at, pairs=LIST) for at in places]
+    note = f"each step of {name} then updates all of them"
+    spans = (
+        *(span("cause", at, "can be gone through only once") for at in places[:3]),
+        *span_of("related" if places else "cause", sign.stack, "finds no parameter there"),
+    )
+    which = "a group" if count == groups == 1 else f"{count} of {groups} groups"
+    return Finding(
+        *Proof.STEPS.at(0.95),
+        f"{name} has an iterator in {which}: it updates nothing of it",
+        _WHY,
+        spans,
+        remedies=tuple(together(edits, "put a list there, not an iterator", "unsafe", note)),
+        because="the step before had gone through the same iterator, so nothing was left of it",
+    )
 
 
 def spent(program: Program, sign: Sign) -> Finding | None:

@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, edit_at, together
+from graphdoc.finding import Finding, Remedy, edit_at, remedy_at, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_flagged
@@ -19,8 +20,8 @@ from graphdoc.program.proof import likely
 from graphdoc.program.spans import code_at, frames, innermost_user, of_sign, place, short_code, span, span_of
 from graphdoc.program.tracker import behind
 from graphdoc.program.written_out import in_one_piece
-from graphdoc.source.module import each, is_method_call, is_within, keyword, values_of, walked
-from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression, path_of, plain_names
+from graphdoc.source.module import each, given_to, is_method_call, is_within, keyword, values_of, walked
+from graphdoc.source.paths import covers, is_name, is_set, last_word, only, parse_expression, path_of, plain_names
 from graphdoc.source.scopes import bound_names, function_of
 from graphdoc.story.wording import folded, listing, optimizer_of
 
@@ -49,7 +50,42 @@ def bypassed(program: Program, sign: Sign) -> Finding | None:
     spans = of_sign(sign, around, f"reaches the other parameters of this loss, not {whose}")
     because = f"{optimizer_of(program.optimizers, sign)} holds {whose}, which no backward call has reached and nothing "
     because += "else has changed"
-    return Finding(*likely(0.9), title, text, spans, because=because)
+    remedies = tuple(_own_value(program.sources, innermost_user(sign.stack), detached, whose))
+    return Finding(*likely(0.9), title, text, spans, remedies=remedies, because=because)
+
+
+def _own_value(sources: SourceTexts, at: Frame | None, own: ast.expr | None, whose: str) -> list[Remedy]:
+    """Let the terms below the sum that compare it with a detached value be computed from ``own``, whose value it has:
+    they read that name, or come before the sum where the sum takes the name."""
+    node = bindings.statement_at(sources, at)
+    target = only(node.targets) if isinstance(node, ast.Assign) else None
+    if at is None or node is None or not isinstance(target, ast.Name) or not isinstance(own, ast.Name):
+        return []
+    block, index = bindings.source_at(sources, at).node_block(node)
+    below = list(
+        takewhile(lambda s: target.id not in bindings.names_in(s) or _compares(s, target.id), block[index + 1 :])
+    )
+    terms = [s for s in below if _compares(s, target.id)] if own.id == target.id else block[index + 1 :]
+    places = [bindings.frame_of(sources, at.file, n) for s in terms for n in _compares(s, target.id)]
+    note = f"the term then gives {whose} a gradient"
+    if not places:
+        return []
+    if own.id != target.id:
+        edits = [edit_at("use_instead", p, operand=target.id, name=own.id, inside=True) for p in places]
+        return together(edits, f"compute that term from `{own.id}`", "unsafe", note)
+    title, after = f"compute the terms of `{own.id}` before the sum", bindings.frame_of(sources, at.file, terms[-1])
+    return [*remedy_at(at, "move_statement", title, "unsafe", note, after=place(after), old_value=True)]
+
+
+def _compares(statement: ast.stmt, name: str) -> list[ast.expr]:
+    """The calls and differences in it that take this value and another one, one of the two detached."""
+    found: list[ast.expr] = []
+    for node in each(statement, ast.Call, ast.BinOp):
+        given = given_to(node) if isinstance(node, ast.Call) else [node.left, node.right]
+        live = [n.func.value if is_method_call(n, "detach") else n for n in given]
+        if any(is_name(n, name) for n in live) and live != given:
+            found.append(node)
+    return found
 
 
 # Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.

@@ -67,7 +67,8 @@ class Losses(Watch):
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
     because what is computed from them is converted. ``bypassed``: ``stack`` is a straight-through sum, ``parameters``
-    those that receive nothing by it, ``optimizer`` holds them; ``other`` is the latest backward call.
+    those that receive nothing by it and ``facts["behind"]`` those that receive the gradient instead, ``optimizer``
+    holds them; ``other`` is the latest backward call.
     ``suspect-term``, ``suspect-unreached``, ``suspect-zero`` and, of a program with a backward of its own,
     ``suspect-function`` ask for a second run."""
 
@@ -220,8 +221,10 @@ class Losses(Watch):
         still = {one[0] for one in sizes if self._often(one, 1 + OFTEN)}
         last = self._journal.latest("backward")
         if still and last is not None:
-            at = next(s.at for s in sums if s.missed & still)
-            self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
+            one = next(s for s in sums if s.missed & still)
+            sign = self._sign(BYPASSED, one.at, last, still, optimizer=seen.id, count=seen.steps)
+            sign.facts["behind"] = self._audit.named(one.within)
+            self._report(sign)
 
     def wants(self, seen: Seen) -> bool:
         return self._hungry.get(seen.id, (0, -1))[0] > 0 or ("unreached", seen.id) in self._suspects

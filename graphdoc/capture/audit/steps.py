@@ -14,7 +14,15 @@ from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
-from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of, steps_alone, version_of
+from graphdoc.capture.tensors.facts import (
+    has_gradient,
+    held_by,
+    instances_of,
+    is_hooked,
+    parameters_of,
+    steps_alone,
+    version_of,
+)
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import Sample, numbers_of
 from graphdoc.evidence import AT_END, Sign
@@ -457,7 +465,7 @@ class Rounded(Open):
         due = seen.steps < FIRST or seen.steps & (seen.steps - 1) == 0  # the next one is compared with it
         if not due and before is None:
             return
-        every = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
+        every = [p for g in optimizer.param_groups if _rate(g) for p in held_by(g) if p.grad is not None]
         mine = [p for p in every if id(p) not in looked.written]
         now = Sample(mine, self._short)
         looked.before = now if due else None
@@ -479,7 +487,7 @@ class Rounded(Open):
         long = whole is None or seen.steps > LONG
         if looked.sign is None and long and len(looked.at_full_rate()) >= AT_FULL_RATE:
             told = whole or self._short_of(optimizer) - looked.written
-            groups = [(g, [p for p in g["params"] if id(p) in told]) for g in optimizer.param_groups]
+            groups = [(g, [p for p in held_by(g) if id(p) in told]) for g in optimizer.param_groups]
             looked.rate = max((_rate(g) for g, some in groups if some), default=rate)
             looked.sign = self._sign_of_step("rounded-away", seen, [p for _, some in groups for p in some])
             if looked.sign is not None:

@@ -18,7 +18,7 @@ from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, is_users, shown_file
 from graphdoc.capture.places.frames import plain
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of
+from graphdoc.capture.tensors.facts import grad_fn_of, held_by, instances_of, is_training, parameters_of, shape_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Sign
@@ -137,6 +137,7 @@ class Unheld(Watch):
     ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
     meant, the source has to tell. ``facts["spent"]``: the first lines of the generators that had ended before.
+    ``facts["walked"]``: the program has put an iterator there, and a step has gone through it already.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
     that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
@@ -169,6 +170,8 @@ class Unheld(Watch):
         self._gone: list[Ref] = []
         """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
+        self._walked: dict[int, list[Any]] = {}
+        """By optimizer: the iterators that stood in its groups at the step before; none of them any more once told."""
         self._suspects: list[tuple[list[int], Sign]] = []
         self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
@@ -252,21 +255,25 @@ class Unheld(Watch):
             self._ready |= times + 1 == FEW
 
     def wants(self, _seen: Seen) -> bool:
-        return self._ready
+        return self._ready or any(self._walked.values())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
-        if seen.steps == ENOUGH and not all(group["params"] for group in groups):
-            empty = [i for i, group in enumerate(groups) if not group["params"]]
+        held = [held_by(group) for group in groups]
+        once = [group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"]]
+        if once or seen.id in self._walked:
+            self._walk(seen, groups, once)
+        if seen.steps == ENOUGH and not all(held):
+            empty = [i for i, listed in enumerate(held) if not listed]
             spent = self._journal.spent(optimizer)
             cwd = self._audit.witness.cwd
             facts: dict[str, Any] = {"empty": empty, "groups": len(groups)}
             facts["spent"] = [begins_at(code, cwd) for i, code in spent.items() if i in empty]
             self._empty.append(self._sign("empty-group", None, optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
-        filled = [group["params"] for group in groups if group["params"]]
+        filled = [*filter(None, held)]
         if not filled:
             return
         first, last = filled[0], filled[-1]
@@ -283,6 +290,21 @@ class Unheld(Watch):
         if self._ready and seen.steps > ENOUGH:
             self._ready = False
             self._judge()
+
+    def _walk(self, seen: Seen, groups: list[Any], once: list[Any]) -> None:
+        """A step has gone through these iterators. It is the first that does, or there was nothing left of one."""
+        before = self._walked.get(seen.id, once)
+        empty = [
+            i for i, group in enumerate(groups) if before is not once and any(group["params"] is o for o in before)
+        ]
+        self._walked[seen.id] = once if before and not empty else []
+        if empty:
+            at, facts = (
+                self._journal.latest("step", seen.id),
+                {"empty": empty, "groups": len(groups), "walked": True},
+            )
+            self._empty.append(self._sign("empty-group", at, optimizer=seen.id, count=seen.steps, facts=facts))
+            self._audit.tell_early()
 
     def look_again(self) -> None:
         """Look at the next backward calls."""

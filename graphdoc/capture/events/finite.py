@@ -25,7 +25,7 @@ from graphdoc.capture.places.frames import user_stack
 from graphdoc.capture.process.hooks import hook_in
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import inside_of_func, user_frames
+from graphdoc.capture.tensors.facts import inside_of_func, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Evidence, Sign
@@ -298,7 +298,7 @@ class Stopping:
                 self._stop(f"nan in the gradients of {bad} of {len(leaves)} parameters")
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if any(self._is_nan(p) for group in optimizer.param_groups for p in group["params"]):
+        if any(map(self._is_nan, parameters_of(optimizer))):
             self._stop(f"nan in the parameters after {type(optimizer).__name__}.step()")
 
     def _stop(self, why: str) -> NoReturn:

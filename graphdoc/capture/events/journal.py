@@ -14,6 +14,7 @@ from typing import Any
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Living
 
 # Events of several threads on one scale of time: PyTorch numbers the graph nodes of each thread from 0.
@@ -447,7 +448,7 @@ class Journal:
         if steps >= seen.look:
             # The first steps, then ever more rarely.
             seen.look = steps + 1 if steps < FIRST else 2 * steps
-            mine = [p for group in optimizer.param_groups for p in group["params"]]
+            mine = parameters_of(optimizer)
             self.living.note(mine)
             for p in mine:
                 if p.grad is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, plain
 from graphdoc.capture.process.quiet import Unseen
-from graphdoc.capture.tensors.facts import grad_fn_of
+from graphdoc.capture.tensors.facts import grad_fn_of, held_by, parameters_of
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class ScalerCalls:
         which = id(optimizer) if kind != "update" else 0
         self.calls.append((kind, stacks.stack_here(3), journal.count, which, id(scaler)))
         if kind != "update":
-            first = (group["params"][0] for group in optimizer.param_groups if group["params"])
+            first = (held[0] for held in map(held_by, optimizer.param_groups) if held)
             self._divided.update((id(p), journal.count) for p in first)
         if kind == "step":
             self.stepping = True
@@ -178,7 +178,7 @@ class _Vain:
     def step(self, optimizer: Any, taken: int, made: tuple[stacks.Stack, int] | None, call: Call) -> None:
         """A scaler is about to step, while ``taken`` steps have been seen; ``made`` tells where and when, if this is
         the first of this scaler."""
-        first = next((p for group in optimizer.param_groups for p in group["params"] if p.grad is not None), None)
+        first = next((p for p in parameters_of(optimizer) if p.grad is not None), None)
         if first is None:
             return
         # An optimizer of the program's own may step without PyTorch's hooks: it writes all the same.

@@ -22,7 +22,7 @@ from graphdoc.capture.places.frames import frames_of, outside_compiled, site_of
 from graphdoc.capture.places.stacks import Stack, is_known, kept_in
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import extent_of, grad_fn_of, is_leaf, shape_of, storage_of, version_of
+from graphdoc.capture.tensors.facts import extent_of, grad_fn_of, held_by, is_leaf, shape_of, storage_of, version_of
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.saved import stale_contents
 from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Parameter, Stale, Tensor, Write
@@ -49,7 +49,7 @@ def versions_of(optimizer: Any, parameter: Any) -> int:
     step = inspect.unwrap(type(optimizer).step)
     if not str(getattr(step, "__module__", "")).startswith("torch.optim"):
         return UNKNOWN
-    group = next((g for g in optimizer.param_groups if any(p is parameter for p in g["params"])), None)
+    group = next((g for g in optimizer.param_groups if any(p is parameter for p in held_by(g))), None)
     if group is None or group.get("differentiable"):
         return UNKNOWN
     return versions(step.__qualname__.partition(".")[0], group, bool(getattr(parameter, "is_cuda", False)))
@@ -324,7 +324,7 @@ class Autopsy:
         told.name = next(filter(None, (self.census.optimizer_name(id(o)) for o in optimizers)), "")
         groups = optimizers[0].param_groups if optimizers and isinstance(optimizers[0].param_groups, list) else []
         for group in groups:
-            for p in group["params"]:
+            for p in held_by(group):
                 owners.setdefault(id(p), []).append(told.id)
                 name = self.census.parameter_names.get(id(p))
                 if name is not None:

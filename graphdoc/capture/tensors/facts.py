@@ -54,13 +54,19 @@ def is_leaf(tensor: Any) -> bool:
 def parameters_of(optimizer: Any) -> list[Any]:
     """The parameters that an optimizer holds; none where its groups are not what PyTorch makes of them."""
     groups = optimizer.param_groups
-    return [p for group in groups for p in group["params"]] if isinstance(groups, list) else []
+    return [p for group in groups for p in held_by(group)] if isinstance(groups, list) else []
+
+
+def held_by(group: dict[str, Any]) -> Any:
+    """The parameters of one group; none where a program has put an iterator there, which a look would use up."""
+    given = group["params"]
+    return () if hasattr(type(given), "__next__") else given
 
 
 def has_gradient(optimizer: Any) -> bool:
     """Whether one of these parameters has a gradient: nearly always the first, and no list of all is made."""
     groups = optimizer.param_groups
-    return isinstance(groups, list) and any(p.grad is not None for group in groups for p in group["params"])
+    return isinstance(groups, list) and any(p.grad is not None for group in groups for p in held_by(group))
 
 
 def is_training(module: Any) -> bool:

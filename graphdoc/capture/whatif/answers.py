@@ -15,7 +15,7 @@ from graphdoc.capture.events.cut_records import NEAR, Record, is_users, records_
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES
-from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.facts import held_by, parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, NOISE, ZEROS, Result
 from graphdoc.capture.whatif.window import Target, answer_of
@@ -332,7 +332,7 @@ class Answers:
         and that are to move: their learning rate is not zero. Or none but zeros, by which an optimizer may let them
         decay."""
         had, groups = self._probe.witness.journal.with_grad, target.optimizer.param_groups
-        known = {id(p) for group in groups if group.get("lr") == 0.0 for p in group["params"]}
+        known = {id(p) for group in groups if group.get("lr") == 0.0 for p in held_by(group)}
         known.update(i for i in map(id, target.parameters) if had.get(i))
         found = {i for i in chosen if id(p := target.parameters[i]) not in known and self._rests(p)}
         return found | {i for i in chosen if id(target.parameters[i]) in self._by_zero}
@@ -355,7 +355,7 @@ class Answers:
     def _apart(target: Target, never: set[int]) -> bool:
         """Whether a group of the optimizer holds nothing that learns: somebody has handed these over by themselves."""
         ids = {id(target.parameters[i]) for i in never}
-        groups = [{id(p) for p in group["params"] if p.requires_grad} for group in target.optimizer.param_groups]
+        groups = [{id(p) for p in held_by(group) if p.requires_grad} for group in target.optimizer.param_groups]
         return any(g and g <= ids for g in groups)
 
     def _is_on_top(self, target: Target, never: set[int], places: list[list[Record]]) -> bool:

@@ -16,7 +16,7 @@ from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.births import tensors_in
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, steps_alone, storage_of
+from graphdoc.capture.tensors.facts import grad_fn_of, held_by, instances_of, is_hooked, steps_alone, storage_of
 from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.calls_used import AsSaved, unused
 from graphdoc.capture.whatif.cut_places import added, locate
@@ -248,8 +248,8 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
         """Positions of those that the program itself writes to, or gives a gradient to."""
         self._given_by_calls = [target.given.read(i) for i in range(len(base["calls"]))]
         every = [(g, steps_alone(o)) for o in (target.optimizer, *target.others) for g in o.param_groups]
-        self._decays = {id(p) for g, plain in every if plain and g.get("weight_decay") for p in g["params"]}
-        self._shrinks = {id(p) for g, plain in every if not plain for p in g["params"]}
+        self._decays = {id(p) for g, plain in every if plain and g.get("weight_decay") for p in held_by(g)}
+        self._shrinks = {id(p) for g, plain in every if not plain for p in held_by(g)}
         """Those that a step of the program's own may keep small."""
         self._sums: list[Any] = []
         self._calls: dict[Any, tuple[Any, set[int]]] = {}

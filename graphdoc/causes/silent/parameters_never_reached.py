@@ -35,7 +35,8 @@ gradients. The optimizer was made from `model.parameters()` alone, so they keep 
 `zero_grad()` clears them, their `.grad` grows from step to step.
 
 An iterator of parameters that was exhausted, by a sum for the log perhaps, leaves a group of the optimizer empty; where
-it was all that the optimizer got, PyTorch says so: *optimizer got an empty parameter list*. Or a
+it was all that the optimizer got, PyTorch says so: *optimizer got an empty parameter list*. Or a program puts an
+iterator into a group itself, `group["params"] = net.parameters()`: the first `zero_grad()` or step uses it up. Or a
 group was filled with parameters, and the line that hands it over is missing.
 
 Or a tensor that requires gradients was registered as a buffer, which `parameters()` does not list.
@@ -287,6 +288,8 @@ def _read_past(program: Program, sign: Sign) -> Finding:
 
 def _used_up(program: Program, sign: Sign) -> Finding | None:
     """A group of the optimizer was made from an iterator that something else had gone through before."""
+    if sign.facts.get("walked"):
+        return ungiven.walked(program, sign)
     name = name_of(program.optimizers, sign)
     making = made(program.sources, optimizer_with(program.optimizers, sign.optimizer))
     if making is None:
