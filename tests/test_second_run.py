@@ -9,6 +9,7 @@ from told_in_forks import run
 
 from graphdoc.evidence import SO_FAR, THINNED, Evidence, Optimizer, Parameter, Sign, Stale, Tensor, Write
 from graphdoc.second_run import add_later, take_over
+from graphdoc.story.gradients import gradients
 
 
 def stale(expected: int, current: int, name: str = "state", writes: tuple[Write, ...] = ()) -> Stale:
@@ -132,3 +133,35 @@ def test_what_is_too_large_to_be_held_is_told_by_the_one_block_around_it(
     (tmp_path / "train.py").write_text(IN_A_BLOCK.replace("OUTSIDE", outside))
     told = {d.cause for d in run(tmp_path, mode="observe:check-gradients").report.diagnoses}
     assert cause in told if cause else "cut-by-no-grad" not in told
+
+
+TURNED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for _ in range(6):
+    x = torch.randn(16, 4)
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    CHANGE
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("nn.utils.clip_grad_norm_(model.parameters(), 0.1)", False),
+        ("[p.grad.sign_() for p in model.parameters()]", True),
+    ],
+)
+def test_gradients_that_the_program_turns_are_not_called_those_of_the_step(
+    tmp_path: Path, change: str, said: bool
+) -> None:
+    (tmp_path / "train.py").write_text(TURNED.replace("CHANGE", change))
+    lines = gradients(run(tmp_path, mode="observe:check-gradients").evidence)
+    assert ["they are changed before the step" in line for line in lines] == [said]

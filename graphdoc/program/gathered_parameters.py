@@ -21,8 +21,11 @@ from graphdoc.source.paths import (
     blocks_of,
     called,
     covers,
+    detached,
     elements,
+    is_attribute,
     is_constant,
+    is_in_place,
     is_name,
     is_read,
     last_word,
@@ -160,6 +163,37 @@ def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: 
     calls = (call for _, call in bindings.everywhere(sources, ast.Call) if is_method_call(call, "parameters"))
     filters += sum(bindings.text_of(call.func.value).startswith("getattr(") for call in calls)
     return filters == 1 or {*loose} == rejected or _is_given_elsewhere(sources, optimizers, loose)
+
+
+_BOUNDS = ("clamp_", "clamp_min_", "clamp_max_", "clip_")
+_UPDATES = ("add_", "sub_", "mul_", "lerp_", "addcmul_", "addcdiv_")
+
+
+def are_updated_by_hand(sources: SourceTexts, loose: list[str], written: bool) -> bool:
+    """Whether the program may update these itself, by ``p.data += x`` or ``p.add_(x).clamp_(0)``: at a bound the
+    numbers stay as they were all the same.
+
+    Args:
+        written: the run has seen writes: a bound, ``p.clamp_(0, 1)``, is to explain them, and no function that is given
+            one of these may write to it.
+    """
+    names, bounded = {name.rpartition(".")[2] for name in loose}, set[str]()
+    functions = {node.name for _, node in bindings.everywhere(sources, ast.FunctionDef)} if written else set[str]()
+    for _, node in bindings.everywhere(sources, ast.Call, ast.Assign, ast.AugAssign):
+        changed: list[ast.expr] = []
+        if not isinstance(node, ast.Call):
+            changed = [t for t in targets_of(node) if isinstance(node, ast.AugAssign) or is_attribute(t, "data")]
+        elif called(node) in functions:
+            changed = node.args
+        elif is_method_call(node, *_BOUNDS):
+            own = last_word(detached(node.func.value) or node.func.value)
+            bounded |= {own}
+            changed = [] if own in names else [node.func.value]
+        elif is_method_call(node, *_UPDATES) or (written and is_in_place(called(node)) and "grad" not in called(node)):
+            changed = [node]
+        if any(last_word(n) in names for part in changed for n in walked(part)):
+            return True
+    return written and not names <= bounded
 
 
 def _rejects(test: ast.expr, target: ast.expr, name: str) -> bool:

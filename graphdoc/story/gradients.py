@@ -74,6 +74,7 @@ def _of_one(evidence: Evidence, sign: Sign) -> list[str]:
     if agrees - differs:
         held = any(a.get("held") for a in every) and not any(a["answer"] == "another" for a in every)
         so = ", with what the program itself cuts off held" if held else ""
+        so += "; they are changed before the step" if any(k.get("turned") for k in good) else ""
         out.append(
             f"{OPTION}: the gradients that {whose} is given for {folded(agrees - differs)} are those of the loss as "
             f"it is written{so} (measured at step{'s' if len(good) > 1 else ''} {steps}; whether it is the loss "

@@ -82,6 +82,11 @@ def values_of(parameter: Any) -> Any:
     return whole if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].tolist()
 
 
+def is_read_whole(parameter: Any) -> bool:
+    """Whether ``values_of`` compares all of its numbers."""
+    return parameter.numel() <= FIRST_VALUES or (bool(memory_of(parameter)) and _size_of(parameter) <= WHOLE)
+
+
 def _size_of(parameter: Any) -> int:
     return int(parameter.numel() * parameter.element_size())
 

@@ -10,7 +10,7 @@ from operator import ne
 from typing import Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
-from graphdoc.capture.audit.moved import values_of
+from graphdoc.capture.audit.moved import is_read_whole, values_of
 from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
@@ -116,14 +116,16 @@ class _Candidate:
         """No backward call but the first one has found it without a gradient."""
         self.is_weight = False
 
-    def stands(self) -> Any:
-        """The parameter, if it is alive and nobody has written to it; else None."""
+    def stands(self, bounded: bool) -> Any:
+        """The parameter, if it is alive and nobody has written to it, see ``is_written``; else None."""
         p = self.ref()
-        return None if p is None or not p.requires_grad or p.grad is None or self.is_written(p) else p
+        return None if p is None or not p.requires_grad or p.grad is None or self.is_written(p, bounded) else p
 
-    def is_written(self, parameter: Any) -> bool:
-        """Whether somebody has written to it, or may have."""
-        return not self.values or parameter._version != self.version or values_of(parameter) != self.values
+    def is_written(self, parameter: Any, bounded: bool) -> bool:
+        """Whether somebody has written to it, or may have; ``bounded``: other numbers than it had."""
+        if not self.values or values_of(parameter) != self.values:
+            return True
+        return not is_read_whole(parameter) if bounded else parameter._version != self.version
 
 
 class Unheld(Watch):
@@ -142,7 +144,8 @@ class Unheld(Watch):
     ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
     that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
     user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``). Or they are all
-    that modules around others have themselves, and optimizers hold the rest (``"split"``).
+    that modules around others have themselves, and optimizers hold the rest (``"split"``). ``facts["bounded"]``: they
+    are written to and keep their numbers; whether by bounds alone, the source has to tell.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
     ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer,
     as a part of what it holds.
@@ -321,9 +324,9 @@ class Unheld(Watch):
         self._searched += bool(mine)
         return mine - alive(self._audit.torch)[0] if mine else mine
 
-    def _standing(self, candidates: dict[int, _Candidate]) -> dict[int, Any]:
+    def _standing(self, candidates: dict[int, _Candidate], bounded: bool = False) -> dict[int, Any]:
         """Those that backward calls have reached often enough, and that nobody has written to."""
-        often = {i: c.stands() for i, c in candidates.items() if c.count >= ENOUGH}
+        often = {i: c.stands(bounded) for i, c in candidates.items() if c.count >= ENOUGH}
         return {i: p for i, p in often.items() if p is not None}
 
     # -- judging -------------------------------------------------------------------------------------------------
@@ -333,8 +336,11 @@ class Unheld(Watch):
         self._judged += 1
         running = audit.running()
         held, owners = alive(audit.torch)
-        mine = self._standing({i: c for i, c in self._candidates.items() if i not in held})
+        known = {i: c for i, c in self._candidates.items() if i not in held}
+        mine = self._standing(known)
         self._judge_plain(held)
+        if not mine:
+            self._tell_fresh(audit.journal.live(), self._standing(known, bounded=True), owners, bounded=True)
         if not mine or self._found:
             return
         loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
@@ -458,7 +464,9 @@ class Unheld(Watch):
                     self._tell("unheld-fresh", beside, direct, place="split")
                 return
 
-    def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
+    def _tell_fresh(
+        self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any], bounded: bool = False
+    ) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
         is left by choice, and more than the optimizers hold is what is adapted by something small."""
         held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
@@ -482,7 +490,7 @@ class Unheld(Watch):
             drawn = {i: p for i, p, count in different if count > max(MOST_ALIKE * p.numel(), LEAST_DRAWN)}
             place, mine = "drawn", drawn
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
-            self._tell("unheld-fresh", beside, mine, place=place)
+            self._tell("unheld-fresh", beside, mine, place=place, bounded=bounded)
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -600,7 +608,8 @@ class Unheld(Watch):
         held = self._journal.held()
         known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.brought)
         told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
-        written = any(c.is_written(p) for c, p in told)
+        bounded = any(s.facts.get("bounded") for s in self._found)
+        written = any(c.is_written(p, bounded) for c, p in told)
         used = any(id(p) in self._journal.with_grad for ref in self._gone if (p := ref()) is not None)
         since = used or written or any(i in held or i in self._asked for i in self._told)
         followed = any(i in self.brought for i in self._told)

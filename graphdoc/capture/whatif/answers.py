@@ -58,6 +58,7 @@ class Answers:
         look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone}
         look["answers"] = self.told(target, result)
         look["within"] = bool(result.base and result.base["within"])
+        look["turned"] = bool(result.base and result.base["turned"])
         sign.facts.setdefault("looks", []).append(look)
         sign.count += 1
         if (audit := self._probe.witness.audit) is not None:

@@ -20,6 +20,8 @@ from graphdoc.capture.whatif.moves import slope_by
 
 MOST_PLACES = 6
 """Lines with backward calls of one step whose gradients are told apart."""
+PARALLEL = 0.999
+"""The cosine between a gradient and what has become of it, from which on it was only scaled."""
 MOST_STEPS = 8
 """Steps of one other optimizer, between two of the one that is looked at."""
 
@@ -122,6 +124,8 @@ class Window:
         self._written: set[int] = set()
         self._padded: set[tuple[int, int]] = set()
         self._grads: list[Any] = []
+        self._left: list[Any] = []
+        """What stood in each ``.grad`` behind the latest call."""
         self._entered = ExitStack()
 
     def begin(self) -> None:
@@ -214,6 +218,8 @@ class Window:
             return
         if self._looks_at_gains:
             self._leave(row, self._gains(inputs, result))
+        if self._move.first and inputs is None:
+            self._left = [None if p.grad is None else p.grad.detach().clone() for p in self._target.parameters]
         if self._within:
             self._tell()
 
@@ -291,6 +297,12 @@ class Window:
         new = (i for i, (p, before) in states if p.grad is not None and _state(p.grad) != before and i not in had)
         return [i for i in new if bool(self._target.parameters[i].grad.any())]
 
+    def _turned(self) -> bool:
+        """Whether a gradient points elsewhere than the latest call has left it; a scaled one does not."""
+        pairs = zip(self._left, (p.grad for p in self._target.parameters), strict=False)
+        dense = ((a.to_dense().double(), b.to_dense().double()) for a, b in pairs if a is not None and b is not None)
+        return any(float((a * b).sum()) < PARALLEL * float(a.norm() * b.norm()) for a, b in dense if a.shape == b.shape)
+
     def _find_cleared(self) -> None:
         """Note the calls of which no parameter has its gradient any more."""
         for row in self._calls.values() if self._move.first else ():
@@ -313,7 +325,8 @@ class Window:
     def _tell(self) -> None:
         self._leave_out_cleared()
         told = {"calls": list(self._calls.values()), "written": sorted(self._written), "within": self._within}
-        told |= {"padded": sorted(self._padded), "assigned": self._assigned()} if self._move.first else {}
+        if self._move.first:
+            told |= {"padded": sorted(self._padded), "assigned": self._assigned(), "turned": self._turned()}
         watch = self._move.watch
         self._forking.tell({**told, "watch": watch.told()} if watch is not None else told)
 

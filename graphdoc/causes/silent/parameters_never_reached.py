@@ -11,7 +11,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import BYPASSED, READ_PAST, Frame, Optimizer, Parameter, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import are_initialised, is_left_by_choice, one_shot
+from graphdoc.program.gathered_parameters import are_initialised, are_updated_by_hand, is_left_by_choice, one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made
@@ -224,6 +224,7 @@ def _unheld(program: Program, sign: Sign) -> Finding | None:
     if sign.kind == "unheld-fresh" and (
         _comes_trained(program.sources)
         or is_left_by_choice(program.sources, program.optimizers, sign.parameters)
+        or are_updated_by_hand(program.sources, sign.parameters, bool(sign.facts.get("bounded")))
         or (sign.facts["place"] == "drawn" and not are_initialised(program.sources, sign.parameters, program.names))
     ):
         return None  # a random projection is drawn as well, and meant to stay
