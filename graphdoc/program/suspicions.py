@@ -15,6 +15,7 @@ from graphdoc.source.paths import (
     is_attribute,
     is_name,
     is_set,
+    last_word,
     pairs,
     plain_names,
     without_subscripts,
@@ -121,7 +122,7 @@ def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
         if isinstance(node, ast.BinOp | ast.AugAssign):
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
             return bool(sign.facts.get("several")) or not any(_is_number(side, scope, node) for side in sides)
-        if isinstance(node, ast.Call) and bindings.text_of(node.func) == "sum":
+        if isinstance(node, ast.Call) and last_word(node.func) in ("sum", "add", "add_"):
             return True
         if isinstance(node, ast.Subscript) and is_set(node):
             given = (v for n in each(scope, ast.Assign) for t, v in pairs(n) if t is node)

@@ -19,8 +19,8 @@ from graphdoc.capture.audit.inner import has_derivative
 from graphdoc.capture.events.cut_records import Record, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import Part, constants, missed_by, parts_of, top_of
-from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
+from graphdoc.capture.graph.summands import Part, added_up, constants, kind_of, missed_by, parts_of, top_of
+from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.second_run.cut_recorder import (
@@ -292,25 +292,28 @@ class TermWatch(CutWatch):
         tensors = [v for v in values if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None:
             return
-        if any(v.numel() != 1 for v in tensors):
+        each = any(v.numel() != 1 for v in tensors)
+        if each:  # a loss may be a sum of such sums
             self._note_residual(tensors, result)
+            if kind_of(result.grad_fn) != "Add":
+                return
+        elif self._is_surrogate(values, result, gains):
             return
-        if self._is_surrogate(values, result, gains):
-            return
-        for value in (*tensors, *(v for v in values if type(v) is float)):
+        for value in (*tensors, *(v for v in values if type(v) is float and not each)):
             if type(value) is not float and not (came_without_graph(value, result) and value.dtype.is_floating_point):
                 continue
             record = self._of(value)
             # What is weighed by zero, for now perhaps, is no part of it.
             behind = [*reached([record], lambda r: r.inputs if not r.void else (), 200)] if record is not None else []
             cuts = [r for r in behind if r.origins and not r.void]
-            held = self._witness.journal.held() if cuts and not cuts[0].recording else set()
-            cut = next((c for c in cuts if c.behind & held), cuts[0] if cuts else None)
+            held = self._witness.journal.held() if cuts and (each or not cuts[0].recording) else set()
+            cut = next((c for c in cuts if c.behind & held), cuts[0] if cuts and not each else None)
             if cut is not None and type(value) is float and record is not None:
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
                 record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
-            if cut is None or (cut.op in _MEANT and not gains):
+            meant = cut is not None and cut.op in _MEANT and (each or not gains)
+            if cut is None or meant or (each and not self._lacks(result, cut, cuts)):
                 continue
             part = cut.op in _MEANT and cut.made_of is None
             if _is_met(value, behind, cut) or (part and not cut.behind & self._witness.journal.held()):
@@ -319,8 +322,18 @@ class TermWatch(CutWatch):
             if (cut.recording or whole) and not self._is_earlier(cut):
                 # Terms that were detached one by one and then added up are one constant.
                 parts = cuts if cut.op in _MEANT else []
-                each = [c for c in parts if c.made_of is not None and not self._is_earlier(c)]
-                self.terms[result.grad_fn._sequence_nr()] = (each or [cut], stacks.stack_here(4))
+                alone = [c for c in parts if c.made_of is not None and not self._is_earlier(c)]
+                self.terms[result.grad_fn._sequence_nr()] = (alone or [cut], stacks.stack_here(4))
+
+    def _lacks(self, result: Any, cut: Record, cuts: list[Record]) -> bool:
+        """Whether a sum of values lacks what was cut off. Not where the other side is the very value that was cut: what
+        is added is then its difference to another one, say, which takes its place. Nor where nothing had a graph, and
+        the sum leads to none of the same: they may be trained in turns."""
+        made = map(stacks.stack_of, inputs_of(result.grad_fn))
+        taken = {site_of(kept) for kept in made if kept is not None}
+        if any(site_of(origin.raw) in taken for c in cuts for origin in c.origins):
+            return False
+        return any(o.op for o in cut.origins) or not cut.behind.isdisjoint(leaves_behind([result.grad_fn]) or ())
 
     def _note_gradients(self, name: str, given: list[Any], result: Any) -> None:
         """Gradients were asked for, without a graph of their own. An inner step asks for those of what it has moved."""
@@ -426,7 +439,8 @@ class TermWatch(CutWatch):
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone
         elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
-        found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
+        top = {n._sequence_nr() for n in (*top_of(roots), *added_up(roots))}
+        found = [term for n, term in self.terms.items() if n in top]
         kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
         every = {r for cuts, _ in kept for r in cuts}
         may = {r for r in every if r.switch is not None or (r.op in _MEANT and r.made_of is None)}

@@ -21,13 +21,15 @@ PRODUCTS = ("Dot", "Mv", "Mm", "Bmm")
 
 
 def sums_without_graph(roots: list[Any]) -> list[Any]:
-    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none.
-    To write such a number into a vector that the loss is the sum of is one."""
+    """The additions at the top of a loss in which one side has no graph; a plain number has none. To write such a
+    number into a vector that the loss is the sum of is one."""
+    numbers = top_of(roots)
     found = []
-    for node in top_of(roots):
+    for node in dict.fromkeys([*numbers, *added_up(roots)]):
         following = [n for n, _ in node.next_functions]
         filled = _is_filled(node) and following[0] is not None  # the first one is written into a plain vector
-        if (filled or type(node).__name__ in SUMS) and None in following and any(n is not None for n in following):
+        sums = filled or (type(node).__name__ in SUMS and node in numbers) or kind_of(node) == "Add"
+        if sums and None in following and any(n is not None for n in following):
             found.append(node)
     return found
 
@@ -65,16 +67,21 @@ def is_linear(node: Any) -> bool:
     return kind in LINEAR or (sum(ways) == 1 and (kind == "Mul" or (kind == "Div" and ways[0])))
 
 
+def added_up(roots: list[Any], whole: Collection[Any] = ()) -> list[Any]:
+    """The nodes that a loss is a weighted sum of element by element, as a mean under a mask is, and those sums
+    themselves; ``whole``: not taken apart."""
+    return [*reached([n for n in roots if n is not None], lambda n: _added_in(n, whole))]
+
+
 def element_terms(roots: list[Any], whole: Collection[Any] = ()) -> list[Any]:
-    """What a loss is a weighted sum of element by element, as a mean under a mask is; ``whole``: not taken apart."""
+    """What a loss is such a sum of."""
+    return [n for n in added_up(roots, whole) if not _added_in(n, whole)]
 
-    def below(node: Any) -> list[Any]:
-        taken, kind = inputs_of(node), kind_of(node)
-        added = is_linear(node) or kind in _PICKING or (kind in PRODUCTS and len(taken) == 1)
-        return taken if added and node not in whole else []
 
-    top = dict.fromkeys(reached([n for n in roots if n is not None], below))
-    return [node for node in top if not below(node)]
+def _added_in(node: Any, whole: Collection[Any]) -> list[Any]:
+    taken, kind = inputs_of(node), kind_of(node)
+    added = is_linear(node) or kind in _PICKING or (kind in PRODUCTS and len(taken) == 1)
+    return taken if added and node not in whole else []
 
 
 def kind_of(node: Any) -> str:

@@ -313,8 +313,8 @@ class CutRecorder(TorchFunctionMode):
         self._gather(record, tuple(kwargs.values()), 0)
         if record.origins:
             record.leaves = self._leaves_of((*args, *kwargs.values()))
-        if record.depth > DEEPEST:
-            record.inputs = []
+        if record.depth > DEEPEST:  # a rollout: what comes of it is followed anew from here
+            record.inputs, record.depth = [], 0
         return record
 
     def _leaves_of(self, values: Iterable[Any]) -> tuple[Ref, ...]:
