@@ -109,7 +109,10 @@ class Unreduced(Open):
         if found is None:
             return
         wrapper, mine = found
-        if count != self._before and self._is_shared(mine):
+        # Parameters that changed since the latest step while something was sent may be what is shared.
+        before = self._stepped if count != self._before else {}
+        now = self._sampled((i, p) for i, p in mine.items() if i in before)
+        if any(now[i] != before[i] for i in now):
             self.looks, self._alone = MOST_LOOKS, []
             return
         unknown = {} if wrapper is None else _unknown(wrapper, mine)
@@ -120,10 +123,13 @@ class Unreduced(Open):
             local.wrapper = weakref.ref(wrapper)
             if not unknown and _is_sharded(wrapper):
                 return  # it is one of FSDP2's own parameters that are behind this loss
-            number, local.stack, through = _used_at(call.roots, mine, type(wrapper).forward.__code__)
+            forward = getattr(type(wrapper).forward, "__code__", None)
+            number, local.stack, through = _used_at(call.roots, mine, forward)
             local.through = through and not unknown and not local.converted
             anew, self._newest = number > self._newest, max(number, self._newest)
-            if local.through and not (anew and call.noted[1] == "backward" and _is_to_average(wrapper)):
+            if local.through and not (anew and call.noted[1] == "backward" and wrapper.require_backward_grad_sync):
+                return  # the second call for one forward, or under `no_sync()`
+            if local.through and getattr(wrapper, "_comm_hooks", None):
                 return
         if wrapper is None or local.stack is not None:
             self._open = local, mine
@@ -161,22 +167,15 @@ class Unreduced(Open):
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
         bypassed, quiet = local.wrapper is not None, count == local.count
-        alone = quiet
-        if not quiet:
-            now = self._sampled((i, held[i].grad) for i in local.samples if i in held)
-            pairs = [(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]
-            alone = bool(now) and _is_scaled(pairs)
+        now = self._sampled((i, held[i].grad) for i in local.samples if i in held) if not quiet else {}
+        pairs = [(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]
+        alone = quiet or (bool(now) and _is_scaled(pairs))
         if not alone:
             self._alone.clear()
         elif not bypassed:
             self._idle.add(count - self._before)
         if alone and not self._alone and self._often((seen.id, bypassed), OFTEN):
             self._tell(local, seen, quiet)
-
-    def _is_shared(self, leaves: dict[int, Any]) -> bool:
-        """Whether parameters changed since the latest step; something was sent meanwhile."""
-        now = self._sampled((i, p) for i, p in leaves.items() if i in self._stepped)
-        return any(now[i] != self._stepped[i] for i in now)
 
     def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
         """Some numbers of the first of these."""
@@ -301,11 +300,6 @@ def _is_converted(wrapper: Any) -> bool:
     held = wrapper._module_parameters
     size, now = wrapper._get_ddp_logging_data().get("total_parameter_size_bytes"), sum(p.nbytes for p in held)
     return any(p.device.type != wrapper.device_type for p in held) or size not in (None, now)
-
-
-def _is_to_average(wrapper: Any) -> bool:
-    """Whether a backward through its forward averages gradients now: not under ``no_sync()``, nor by another's hook."""
-    return wrapper.require_backward_grad_sync and not getattr(wrapper, "_comm_hooks", ())
 
 
 def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
