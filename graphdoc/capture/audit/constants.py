@@ -117,9 +117,7 @@ class Baselines(Watch):
                 places.setdefault(site_of(stack), (stack, operand))
                 values |= mine
                 scored.append(node.next_functions[1 - operand][0])
-        if not places:
-            return
-        if not self._often(next(iter(places)), OFTEN):
+        if not places or not self._often(next(iter(places)), OFTEN):
             return
         fit = stacks.stack_of(fitted[next(iter(values))])
         every = set(leaves_behind(list(values)) or ())
