@@ -155,9 +155,7 @@ class Failures:
         noted, outputs, args, glimpse = call
         witness = self._witness
         with Unseen(witness.torch, witness.anomaly, frame):
-            evidence = self.begin(error)
-            assert evidence.raised is not None
-            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence, _ = self.begin(error, stacks.stack_of_seen(noted[3]))
             wrote = next((p for p in witness.probes if hasattr(p, "writes_to")), None)  # it has seen who wrote
             frames, events = user_frames(frame), glimpse.count
             autopsy = Autopsy(witness, frames, wrote, events, noted[6])
@@ -204,11 +202,9 @@ class Failures:
         witness = self._witness
         with Unseen(witness.torch, witness.anomaly, None):
             innermost = chain[-1]
-            evidence = self.begin(error)
-            assert evidence.raised is not None
-            evidence.raised.stack = frames_of(stacks.stack_of_traceback(error.__traceback__), witness.cwd)
-            evidence.raised.stack += scripted_frames(evidence.raised.message, witness.cwd)
-            evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
+            evidence, raised = self.begin(error, stacks.stack_of_traceback(error.__traceback__))
+            raised.stack += scripted_frames(raised.message, witness.cwd)
+            raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(witness, frames)
             autopsy.fill_program(evidence)
@@ -232,15 +228,15 @@ class Failures:
         }
         evidence.extras["grad_enabled"] = glimpse.recording
 
-    def begin(self, error: BaseException) -> Evidence:
-        """A document about this exception, with nothing of the graph in it yet."""
+    def begin(self, error: BaseException, raw: Any) -> tuple[Evidence, Raised]:
+        """A document about this exception and where it was raised, with nothing of the graph in it yet."""
         evidence = start_document(self._witness)
         compiled = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
         if compiled and compiled["frames"]:
             evidence.degraded.append("inside what torch.compile has compiled, operations were not seen one by one")
             evidence.extras["compiled"] = True
-        evidence.raised = Raised(_type_name(error), text_of(error))
-        return evidence
+        evidence.raised = raised = Raised(_type_name(error), text_of(error), frames_of(raw, evidence.process.cwd))
+        return evidence, raised
 
 
 def _type_name(error: BaseException) -> str:

@@ -80,7 +80,7 @@ def test_failure_of_ours_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of ``sys.path`` of which nothing is known yet."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    monkeypatch.setattr(code_places, "_files", {})
+    monkeypatch.setattr(code_places, "_recorded", code_places._recorded.__wrapped__)
     return tmp_path
 
 

@@ -117,9 +117,7 @@ class Baselines(Watch):
                 places.setdefault(site_of(stack), (stack, operand))
                 values |= mine
                 scored.append(node.next_functions[1 - operand][0])
-        if not places:
-            return
-        if not self._often(next(iter(places)), OFTEN):
+        if not places or not self._often(next(iter(places)), OFTEN):
             return
         fit = stacks.stack_of(fitted[next(iter(values))])
         every = set(leaves_behind(list(values)) or ())
@@ -508,9 +506,7 @@ class Dropped(Watch):
         without = _leaves(order, roots or {0}, set(taken))
         behind = _leaves(order, set(taken), set())
         mine = behind & self._journal.held()
-        if not mine or not behind <= without:
-            return None
-        return next(iter(taken.values())), mine
+        return (next(iter(taken.values())), mine) if mine and behind <= without else None
 
     def _note(self, noted: Noted, drop: Drop, used: Any, mine: set[int]) -> None:
         if not self._often(drop, OFTEN) or self._found:

@@ -19,7 +19,6 @@ from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, parameters_of, storage_of, user_frames
 from graphdoc.evidence import STALE_UNSEEN, USED_AGAIN, Evidence, Sign, Write
@@ -125,11 +124,8 @@ def as_if(
     """
     witness, frame = audit.witness, _getframe(1)
     with Unseen(audit.torch, witness.anomaly, frame):
-        evidence = witness.failures.begin(RuntimeError(message))
-        assert evidence.raised is not None
-        evidence.raised.uncaught = False
-        sign.stack = evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
-        sign.event = noted[0]
+        evidence, raised = witness.failures.begin(RuntimeError(message), stacks.stack_of_seen(noted[3]))
+        raised.uncaught, sign.stack, sign.event = False, raised.stack, noted[0]
         autopsy = Autopsy(witness, user_frames(frame))
         autopsy.fill_program(evidence)
         if suspect is not None:
@@ -138,8 +134,7 @@ def as_if(
             entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
             autopsy.fill_graph(evidence, roots, None, "", entry)
         add(evidence, autopsy)
-        glimpse = Glimpse(witness)
-        witness.failures.fill_extras(evidence, autopsy, glimpse)
+        witness.failures.fill_extras(evidence, autopsy, Glimpse(witness))
         evidence.signs = [sign]
     return evidence
 

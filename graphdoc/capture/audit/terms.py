@@ -16,23 +16,14 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture.audit.inner import has_derivative
-from graphdoc.capture.events.cut_records import Record, is_users, records_behind
+from graphdoc.capture.events.cut_records import Record, came_without_graph, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import Part, added_up, constants, kind_of, missed_by, parts_of, top_of
 from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
-from graphdoc.capture.second_run.cut_recorder import (
-    CONVERSIONS,
-    DETACHES,
-    FILLED,
-    QUIET,
-    REMADE,
-    came_without_graph,
-    flat,
-    name_of,
-)
+from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, FILLED, QUIET, REMADE, flat, name_of
 from graphdoc.capture.second_run.cuts import CutWatch, is_draw
 from graphdoc.capture.second_run.reentries import BY_NAME, Reentries
 from graphdoc.capture.tensors.access_paths import numbers_in

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
+from operator import attrgetter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture.graph.walk import reached, users_of
+from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, outwards, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
@@ -167,10 +167,10 @@ class Switches:
 def _decorated(frame: FrameType | None) -> Any:
     """The function that ``@torch.no_grad()`` decorates, when the switch was thrown by torch's decorator wrapper."""
     near = islice(outwards(frame), 3)
-    return next((f.f_locals.get("func") for f in near if wraps_decorated(f.f_code)), None)
+    return next((f.f_locals.get("func") for f in near if is_wrapper(f.f_code)), None)
 
 
-def wraps_decorated(code: CodeType) -> bool:
+def is_wrapper(code: CodeType) -> bool:
     """Whether this is the function that torch's decorators put around the decorated one (torch/utils/_contextlib.py).
 
     Its name was ``decorate_context`` until PyTorch 2.14, and is that of the context manager since.
@@ -284,34 +284,19 @@ def viewed(tensor: Any) -> Any:
     return base if base is not None and base.requires_grad else tensor
 
 
-def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
-    """The first record of each place and operation, with all of them."""
-    known: dict[Any, list[Record]] = {}
-    for r in records:
-        known.setdefault(r.place, []).append(r)
-    return [(same[0], same) for same in known.values()]
+def came_without_graph(value: Any, result: Any) -> bool:
+    """Whether an operand had no graph when the operation took it: what was written in place has the result's now."""
+    if value is not result or result.grad_fn is None:
+        return not value.requires_grad
+    edges = result.grad_fn.next_functions
+    return len(edges) > 1 and edges[0][0] is None
 
 
-def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
-    """The records that these were made from, nearest first."""
-    return list(reached(starts, lambda r: r.inputs, most))
-
-
-def with_a_slope(starts: list[Record]) -> set[Record]:
-    """The records of which more than whole numbers went into these: the others, indices of a maximum say,
-    would leave them without a graph in any case."""
-
-    def sloped(record: Record) -> Iterable[Record]:
-        return (Counter(record.inputs) - Counter(record.counted)).keys()
-
-    return set(reached(starts, sloped, MOST_FOLLOWED))
-
-
-def counted_out(chain: list[Record], record: Record) -> Record | None:
-    """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
-    upper = users_of(chain, lambda r: r.inputs)
-    made_of = set(reached([record], lambda r: upper.get(r, ())))
-    return next((c for r in chain for c in r.counted if c in made_of), None)
+def records_behind(
+    starts: list[Record], most: int = MOST_FOLLOWED, taken: Callable[[Record], Iterable[Record]] = attrgetter("inputs")
+) -> list[Record]:
+    """The records that these were made from, nearest first; by what ``taken`` tells of each."""
+    return list(reached(starts, taken, most))
 
 
 def is_nothing(name: str, args: Any, result: Any) -> bool:

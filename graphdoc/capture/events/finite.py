@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from ctypes import string_at
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from sys import _getframe
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -203,10 +203,9 @@ class FiniteWatch:
     def _parameters(self, names: dict[int, str]) -> list[str]:
         """Names of parameters that an optimizer holds and that are not finite now, or were not when it was seen last;
         empty for one without a name."""
-        seen = [(s, s.ref()) for s in self._witness.journal.optimizers.values()]
-        return [n for s, o in seen for n in (self._left.get(s.id, ()) if o is None else self._of(o, names))][
-            :MOST_NAMES
-        ]
+        every = self._witness.journal.optimizers.values()
+        lists = (self._left.get(s.id, ()) if (o := s.ref()) is None else self._of(o, names) for s in every)
+        return [*islice(chain.from_iterable(lists), MOST_NAMES)]
 
     def _of(self, optimizer: Any, names: dict[int, str]) -> list[str]:
         """Those of one optimizer; of what it never gets a gradient of, such values were there before its steps."""
@@ -238,9 +237,7 @@ class FiniteWatch:
         torch = self._torch
         try:
             numbers = numbers_of(tensor) if tensor.is_floating_point() or tensor.is_complex() else None
-            if numbers is None:
-                return True
-            return bool(torch.isfinite(numbers).all())
+            return numbers is None or bool(torch.isfinite(numbers).all())
         except Exception:
             return True
 

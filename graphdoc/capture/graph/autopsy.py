@@ -421,9 +421,7 @@ class Autopsy:
             shared = [f for f in alike if f.node.metadata.get("traceback_") is failing]
             # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
             shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
-            if shared:
-                return max(shared, key=lambda f: f.sequence).number
-            return -1
+            return max(shared, key=lambda f: f.sequence).number if shared else -1
         # Without the engine's word: the first node that it would have met, highest number first.
         hit = [self.order[n] for n in sorted({*self.order.released_ones(), *self.order.stale})]
         hit = [f for f in hit if f.op == name] or hit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import zip_longest
 from types import CodeType
 from typing import Any
 
@@ -114,11 +115,7 @@ def count_inputs(told: dict[str, Any], node: Any) -> None:
     except Exception:
         return
     told["calls"] += 1
-    before = told["needs"]
-    wider = max(len(before), len(needs))
-    before += [False] * (wider - len(before))
-    needs += [False] * (wider - len(needs))
-    told["needs"] = [a or b for a, b in zip(before, needs, strict=True)]
+    told["needs"] = [a or b for a, b in zip_longest(told["needs"], needs, fillvalue=False)]
     told["tensors"] = max(told["tensors"], tensors)
 
 

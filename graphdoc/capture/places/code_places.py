@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, Protocol
 
@@ -27,11 +28,11 @@ _numbers: dict[tuple[Any, ...], int] = {}
 _spot_count = itertools.count()
 MOST_SPOTS = 200_000
 """Places remembered at a time; only a program that compiles new code for ever has more."""
-_user: dict[str, bool] = {}
 _of_libraries: set[str] = set()
 """Names of modules."""
 
 
+@cache
 def _library_folders() -> tuple[str, ...]:
     """Folders whose code is not the user's: the standard library, site-packages, torch, ourselves."""
     found = {OURS}
@@ -51,26 +52,17 @@ def _library_folders() -> tuple[str, ...]:
     return tuple(found | {os.path.realpath(f) + os.sep for f in found})
 
 
-_folders: tuple[str, ...] = ()
-
-
+@cache
 def is_user_file(name: str) -> bool:
     """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
-    global _folders
-    known = _user.get(name)
-    if known is None:
-        if not _folders:
-            _folders = _library_folders()
-        full = os.path.abspath(name)
-        known = bool(name_of(name)) or not (
-            name.startswith(("<", *_folders))
-            or full.startswith(_folders)
-            or installed_below(name) is not None
-            # An installer puts scripts beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix.
-            or (not name.endswith(".py") and os.path.dirname(full) == sysconfig.get_path("scripts"))
-        )
-        _user[name] = known
-    return known
+    folders, full = _library_folders(), os.path.abspath(name)
+    return bool(name_of(name)) or not (
+        name.startswith(("<", *folders))
+        or full.startswith(folders)
+        or installed_below(name) is not None
+        # An installer puts scripts beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix.
+        or (not name.endswith(".py") and os.path.dirname(full) == sysconfig.get_path("scripts"))
+    )
 
 
 def users_modules() -> list[tuple[str, ModuleType]]:
@@ -209,8 +201,6 @@ def _forget_places() -> None:
 MOST_BYTES = 20_000_000
 """Of all records of one folder that are read."""
 _NAMED = re.compile(r"(.*?[/\\](?:site|dist)-packages)[/\\](.+)", re.DOTALL)
-_files: dict[str, frozenset[str]] = {}
-"""By folder of ``sys.path``: the modules that were installed there, as paths below it."""
 
 
 def installed_below(path: str) -> tuple[str, str] | None:
@@ -228,20 +218,15 @@ def installed_below(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _recorded(folder: str) -> frozenset[str]:
-    known = _files.get(folder)
-    if known is None:
-        known = _files[folder] = frozenset(_listed(folder))
-    return known
-
-
-def _listed(folder: str) -> list[str]:
-    found: list[str] = []
+@cache
+def _recorded(folder: str) -> set[str]:
+    """The modules that were installed in a folder of ``sys.path``, as paths below it."""
+    found = set[str]()
     left = MOST_BYTES
     try:
         names = [n for n in os.listdir(folder) if n.endswith(".dist-info")]
     except OSError:
-        return []
+        return found
     for name in names:
         record = os.path.join(folder, name, "RECORD")
         try:
@@ -250,7 +235,7 @@ def _listed(folder: str) -> list[str]:
                 break
             with open(record, encoding="utf-8", errors="replace", newline="") as stream:
                 # A path with a comma is quoted: such a module is not told as installed.
-                found += [path for line in stream if (path := line.partition(",")[0]).endswith(".py")]
+                found.update(path for line in stream if (path := line.partition(",")[0]).endswith(".py"))
         except OSError:
             continue
     return found

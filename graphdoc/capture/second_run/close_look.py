@@ -30,63 +30,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 
-# What a second run has seen of values that are not finite, as plain data: with places, names and norms.
-
-
-class PlainRecords:
-    """Tells records by the names that tensors have now. ``roots`` are those of the running backward call."""
-
-    def __init__(self, census: Census, roots: list[Any], cwd: str) -> None:
-        self._census = census
-        self._roots = roots
-        self._cwd = cwd
-
-    def told(self, record: Record) -> dict[str, Any]:
-        """A record as plain data, with places and names."""
-        facts = dict(record.facts)
-        for given in (*facts.get("inputs", ()), *(v for v in facts.get("saved", {}).values() if isinstance(v, dict))):
-            by = given.get("by", [])
-            if not by or isinstance(by[0], tuple):
-                given["by"] = [{"op": op, "stack": user_stack(raw, self._cwd)[-1:]} for op, raw in by]
-            ident = given.get("ident", 0)
-            if ident in self._census.parameter_names:
-                given["parameter"] = self._census.parameter_names[ident]
-            elif ident in self._census.tensor_paths:
-                given["held"] = [h.path for h in self._census.holders(ident, True, self._cwd)[:2]]
-        out = {
-            "kind": record.kind,
-            "op": record.func,
-            "shows": record.shows,
-            "node": record.node,
-            "in_step": record.step,
-            "number": record.number,
-            **facts,
-        }
-        out["stack"] = user_stack(record.raw, self._cwd)
-        for place in ("loaded", "met"):
-            if place in facts:
-                out[place] = user_stack(facts[place], self._cwd)
-        out["inner"] = record.node != "" and not _in_engine(record.raw)
-        raw = record.made if record.node and not out["inner"] else record.raw
-        out["called"] = library_frames(raw, self._cwd) if raw is not None else []
-        if record.node:
-            out["made"] = user_stack(record.made, self._cwd) if record.made is not None else []
-            out["chosen"] = self._chosen(record)
-        return out
-
-    def _chosen(self, record: Record) -> list[dict[str, Any]]:
-        """The place of the ``where`` (or the like) that left this node's result out, nearest first.
-
-        Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
-        all of the bad elements is none of them.
-        """
-        behind = (node for node, _ in islice(nodes_behind(self._roots), DEEP - 1))
-        found = [node for node in behind if str(node.name()) in CHOOSING and _leads(node, record)]
-        found.sort(key=lambda node: int(node._sequence_nr()))
-        near = [node for node in found[:2] if kept_in(node) is not None and record.made is not None]
-        return [{"node": str(node.name()), "stack": user_stack(kept_in(node), self._cwd)} for node in near]
-
-
 def _in_engine(raw: Any) -> bool:
     """Whether the engine itself called the operation, not Python code of a backward or hook that it runs."""
     for code in raw.raw[::2]:
@@ -334,7 +277,6 @@ class CloseLook:
         self, todo: list[Record], what: str, tensors: list[Any], parameters: list[Any], census: Census
     ) -> dict[str, Any]:
         names = census.parameter_names
-        records = PlainRecords(census, self._roots, self._witness.cwd)
         chain: list[Record] = []
         while todo and len(chain) < MOST_RECORDS:
             record = todo.pop(0)
@@ -352,8 +294,8 @@ class CloseLook:
             "holders": [h.path for t in tensors[:3] for h in census.holders(id(t), True, self._witness.cwd)[:1]],
             "call": user_stack(self._call, self._witness.cwd) if self._call is not None else [],
             "calls": self._calls,
-            "chain": [records.told(r) for r in chain],
-            "others": [records.told(r) for r in others[-30:]],
+            "chain": [self._told(r, census) for r in chain],
+            "others": [self._told(r, census) for r in others[-30:]],
             "history": history[-KEPT_STEPS:],
             "grown": [
                 {**one, "optimizer": optimizer, "step": user_stack(step, self._witness.cwd)}
@@ -361,6 +303,51 @@ class CloseLook:
                 for optimizer, step in [self._steps[ident]]
             ],
         }
+
+    def _told(self, record: Record, census: Census) -> dict[str, Any]:
+        """A record as plain data, with places and the names that tensors have now."""
+        facts, cwd = dict(record.facts), self._witness.cwd
+        for given in (*facts.get("inputs", ()), *(v for v in facts.get("saved", {}).values() if isinstance(v, dict))):
+            by = given.get("by", [])
+            if not by or isinstance(by[0], tuple):
+                given["by"] = [{"op": op, "stack": user_stack(raw, cwd)[-1:]} for op, raw in by]
+            ident = given.get("ident", 0)
+            if ident in census.parameter_names:
+                given["parameter"] = census.parameter_names[ident]
+            elif ident in census.tensor_paths:
+                given["held"] = [h.path for h in census.holders(ident, True, cwd)[:2]]
+        out = {
+            "kind": record.kind,
+            "op": record.func,
+            "shows": record.shows,
+            "node": record.node,
+            "in_step": record.step,
+            "number": record.number,
+            **facts,
+        }
+        out["stack"] = user_stack(record.raw, cwd)
+        for place in ("loaded", "met"):
+            if place in facts:
+                out[place] = user_stack(facts[place], cwd)
+        out["inner"] = record.node != "" and not _in_engine(record.raw)
+        raw = record.made if record.node and not out["inner"] else record.raw
+        out["called"] = library_frames(raw, cwd) if raw is not None else []
+        if record.node:
+            out["made"] = user_stack(record.made, cwd) if record.made is not None else []
+            out["chosen"] = self._chosen(record)
+        return out
+
+    def _chosen(self, record: Record) -> list[dict[str, Any]]:
+        """The place of the ``where`` (or the like) that left this node's result out, nearest first.
+
+        Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
+        all of the bad elements is none of them.
+        """
+        behind = (node for node, _ in islice(nodes_behind(self._roots), DEEP - 1))
+        found = [node for node in behind if str(node.name()) in CHOOSING and _leads(node, record)]
+        found.sort(key=lambda node: int(node._sequence_nr()))
+        near = [node for node in found[:2] if kept_in(node) is not None and record.made is not None]
+        return [{"node": str(node.name()), "stack": user_stack(kept_in(node), self._witness.cwd)} for node in near]
 
 
 def _norm(tensor: Any) -> float:

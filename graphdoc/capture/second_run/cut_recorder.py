@@ -40,14 +40,6 @@ Flagged = tuple[Ref, int, stacks.Stack]
 """A tensor, autograd's sequence number when it was let require gradients, and where."""
 
 
-def came_without_graph(value: torch.Tensor, result: torch.Tensor) -> bool:
-    """Whether an operand had no graph when the operation took it: what was written in place has the result's now."""
-    if value is not result or result.grad_fn is None:
-        return not value.requires_grad
-    edges = result.grad_fn.next_functions
-    return len(edges) > 1 and edges[0][0] is None
-
-
 class Entered:
     """``latest``: the sequence number of the node that took a value, the value's record, and where the node was made.
 
@@ -67,7 +59,7 @@ class Entered:
         if node is None or not isinstance(kept, stacks.Stack):
             return
         for value in flat(args)[:MOST_TAKEN]:
-            if isinstance(value, torch.Tensor) and came_without_graph(value, result):
+            if isinstance(value, torch.Tensor) and cut_records.came_without_graph(value, result):
                 record = self._record_of(value)
                 if record is not None:
                     self.latest.append((int(node._sequence_nr()), record, kept))
@@ -200,11 +192,7 @@ class CutRecorder(TorchFunctionMode):
 
     def _look_before_cut(self, args: Any, kwargs: Any) -> None:
         """Keep what a tensor was made from that ``detach_()`` is to cut off in place: nothing tells afterwards."""
-
-        def look() -> None:
-            self._noting.before = self._make("detach_", args, kwargs)
-
-        self._apart(look)
+        self._apart(lambda: setattr(self._noting, "before", self._make("detach_", args, kwargs)))
 
     def noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Record what an operation (its name, where no mode sees it) has made; for its caller's caller."""

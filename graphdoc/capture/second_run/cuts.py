@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.capture.events.cut_records import (
-    DRAWS,
-    Record,
-    apart,
-    counted_out,
-    frames_of_place,
-    is_users,
-    records_behind,
-    with_a_slope,
-    wraps_decorated,
-)
+from graphdoc.capture.events.cut_records import DRAWS, Record, frames_of_place, is_users, is_wrapper, records_behind
 from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.graph.walk import reached, users_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
@@ -93,11 +85,11 @@ class CutWatch(CutRecorder):
         off = next((s for s in starts if not s.recording and s.switch is not None), None)
         # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
         moot = DETACHES if off is not None else set()
-        groups = apart(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
-        sloped = with_a_slope(starts)
+        groups = _by_place(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
+        sloped = _with_a_slope(starts)
         for record, alike in groups:
             lost = self._reason(record) == "no-grad" and sloped.isdisjoint(alike)
-            counted = counted_out(chain, record) if lost else None
+            counted = _counted_out(chain, record) if lost else None
             if counted is not None:
                 evidence.cuts.append(self._cut(counted, True, autopsy, "nondifferentiable", alike))
             else:
@@ -139,7 +131,7 @@ class CutWatch(CutRecorder):
             several = trained and not seen
             if several:  # the newest is the nearest to what this pass has put in the place of the loss
                 made.sort(key=lambda r: -r.number)
-            for first, _ in apart(made)[: 3 if several else 1]:
+            for first, _ in _by_place(made)[: 3 if several else 1]:
                 cut = self._cut(first, not several, autopsy, "constant" if trained else "input")
                 evidence.cuts.append(cut)
 
@@ -150,7 +142,7 @@ class CutWatch(CutRecorder):
         if missed is None:
             return
         graph = {f.sequence for f in autopsy.order}
-        cuts = apart(self.entered_values.taken_out(missed, graph))
+        cuts = _by_place(self.entered_values.taken_out(missed, graph))
         evidence.cuts += [self._cut(r, True, autopsy, alike=alike) for r, alike in cuts[:MOST_CANDIDATES]]
         late = self.entered_values.flagged_late(missed, graph)
         if late is not None:
@@ -169,7 +161,7 @@ class CutWatch(CutRecorder):
         last = max((e.index for e in before if not e.failed), default=-1)
         numbers = any(r.numbers for r in chain)
         late = [r for r in reversed(self._recent) if r.event > last and (r.converted or r.op in DRAWS)]
-        return apart(r for r in late if numbers or r.op in ARRAYS)
+        return _by_place(r for r in late if numbers or r.op in ARRAYS)
 
     def _cut(
         self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()
@@ -221,6 +213,27 @@ class CutWatch(CutRecorder):
         return sorted({names[i] for r in records for i in r.behind if i in names})
 
 
+def _by_place(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
+    """The first record of each place and operation, with all of them."""
+    known: dict[Any, list[Record]] = {}
+    for r in records:
+        known.setdefault(r.place, []).append(r)
+    return [(same[0], same) for same in known.values()]
+
+
+def _with_a_slope(starts: list[Record]) -> set[Record]:
+    """The records of which more than whole numbers went into these: the others, indices of a maximum say,
+    would leave them without a graph in any case."""
+    return set(records_behind(starts, taken=lambda r: (Counter(r.inputs) - Counter(r.counted)).keys()))
+
+
+def _counted_out(chain: list[Record], record: Record) -> Record | None:
+    """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
+    upper = users_of(chain, lambda r: r.inputs)
+    made_of = set(reached([record], lambda r: upper.get(r, ())))
+    return next((c for r in chain for c in r.counted if c in made_of), None)
+
+
 def is_draw(record: Record) -> bool:
     """Whether an operation draws random numbers, or stands alone in a library's function that does."""
     by_library = record.switch is not None and not is_users(record.switch)
@@ -243,7 +256,7 @@ def _called(raw: stacks.RawStack) -> str:
     for code in raw[::2]:
         if is_user_file(code.co_filename):
             break
-        wrapper = wraps_decorated(code) or code.co_name in ("_fn", "inner")
+        wrapper = is_wrapper(code) or code.co_name in ("_fn", "inner")
         if not code.co_filename.startswith("<") and not wrapper:
             name = code.co_name
     return name

@@ -106,16 +106,6 @@ def is_frozen(cls: type) -> bool:
     return bool(getattr(params, "frozen", False))
 
 
-def cost_of(path: Path, root: Root) -> int:
-    # A dunder or private detour is a worse name than a longer plain one.
-    steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
-    # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
-    # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
-    # A class is the name only of what no name leads to.
-    unnamed = 1_000 * (not root.file)
-    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing) + unnamed
-
-
 def text_of(path: Path) -> str:
     """The access path as Python text; children of nn.Sequential and ModuleList as PyTorch names them (``net.0``)."""
     out = path[0].key

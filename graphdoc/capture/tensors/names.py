@@ -12,16 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphdoc.capture.places.code_places import is_user_file, shown_file
-from graphdoc.capture.tensors.access_paths import (
-    Path,
-    Root,
-    cost_of,
-    elements,
-    is_frozen,
-    resolve,
-    structure_of,
-    text_of,
-)
+from graphdoc.capture.tensors.access_paths import Path, Root, elements, is_frozen, resolve, structure_of, text_of
 from graphdoc.capture.tensors.facts import is_leaf
 from graphdoc.evidence import Holder, Step
 
@@ -137,7 +128,7 @@ class Census:
             if kind in ("module", "optimizer"):
                 table = self.modules if kind == "module" else self.optimizers
                 known = table.get(id(value))
-                if known is None or cost_of(path, root) < cost_of(known[2], known[1]):
+                if known is None or _cost_of(path, root) < _cost_of(known[2], known[1]):
                     table[id(value)] = (value, root, path)
                 if kind == "optimizer":
                     continue
@@ -210,14 +201,14 @@ class Census:
         return text_of(owner) if owner is not None else self._told(path)
 
     def _name_parameters(self) -> None:
-        named = sorted(self.modules.values(), key=lambda m: (cost_of(m[2], m[1]), len(m[2])))
+        named = sorted(self.modules.values(), key=lambda m: (_cost_of(m[2], m[1]), len(m[2])))
         for module, _, path in named:
             self._take(module, self._told(path))
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
             kept = is_leaf(tensor) and (tensor.requires_grad or type(tensor) is self._torch.nn.Parameter)
             if ident not in self.parameter_names and kept:
-                name = self._told(min(paths, key=lambda found: cost_of(found[1], found[0]))[1])
+                name = self._told(min(paths, key=lambda found: _cost_of(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)
 
@@ -264,6 +255,16 @@ class Census:
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
+
+
+def _cost_of(path: Path, root: Root) -> int:
+    # A dunder or private detour is a worse name than a longer plain one.
+    steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
+    # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
+    # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
+    # A class is the name only of what no name leads to.
+    unnamed = 1_000 * (not root.file)
+    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing) + unnamed
 
 
 def _classify(torch: Any, cls: type) -> str:

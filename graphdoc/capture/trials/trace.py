@@ -20,7 +20,7 @@ from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.process.hooks import stand_before_engine
 from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, held_by, parameters_of, user_frames, users_frame
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames, users_frame
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
 from graphdoc.capture.trials.reference import Copying, SingleViews, draws, run_straight, seed
@@ -76,8 +76,8 @@ def measured(torch: Any, tensor: Any) -> list[float]:
 
 def measured_each(torch: Any, optimizer: Any, known: dict[int, tuple[str, Any]]) -> dict[str, Any]:
     """The gradients that an optimizer's parameters have now, measured, by the key of each that is ``known`` by id."""
-    held = [p for p in parameters_of(optimizer) if id(p) in known]
-    return {known[id(p)][0]: measured(torch, p.grad) for p in held if p.grad is not None}
+    held = [p for p in parameters_of(optimizer) if id(p) in known and p.grad is not None]
+    return {known[id(p)][0]: measured(torch, p.grad) for p in held}
 
 
 @cache
@@ -326,16 +326,15 @@ class StepTrace:
 
     def _register(self, optimizer: Any, number: int) -> None:
         also: set[tuple[int, str]] = set()
-        for group in optimizer.param_groups:
-            for p in held_by(group):
-                known = self.parameters.get(id(p))
-                if known is not None:
-                    # Its key names the optimizer that held it first.
-                    if not known[0].startswith(f"{number}."):
-                        also.add((number, known[0]))
-                elif len(self.parameters) < MOST_PARAMETERS:
-                    slot = self.slots[number] = self.slots.get(number, -1) + 1
-                    self.parameters[id(p)] = (f"{number}.{slot}", p)
+        for p in parameters_of(optimizer):
+            known = self.parameters.get(id(p))
+            if known is not None:
+                # Its key names the optimizer that held it first.
+                if not known[0].startswith(f"{number}."):
+                    also.add((number, known[0]))
+            elif len(self.parameters) < MOST_PARAMETERS:
+                slot = self.slots[number] = self.slots.get(number, -1) + 1
+                self.parameters[id(p)] = (f"{number}.{slot}", p)
         if also := also - self.shared:
             self.shared |= also
             self.write({"k": "holds", "o": number, "keys": sorted(key for _, key in also)})
@@ -431,7 +430,7 @@ class StepTrace:
     def _look_at_writes(self) -> None:
         """Which parameters an optimizer has written since the last look, while its step calls a closure."""
         now = self.torch.autograd._get_sequence_nr()
-        for p in parameters_of(self.within) if self.within else ():
+        for p in parameters_of(self.within) if self.within is not None else ():
             version, seen = self.versions.get(id(p), (p._version, now))
             if version != p._version:
                 self.stepped[id(p)] = self.calls
@@ -516,6 +515,6 @@ class StepTrace:
 
     def _place(self) -> tuple[str, int]:
         frame = users_frame(sys._getframe(1))
-        return (
-            (shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno) if frame is not None else ("", 0)
-        )
+        if frame is None:
+            return "", 0
+        return shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno

@@ -10,17 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.whatif.cut_places import Dying
-from graphdoc.capture.whatif.moves import (
-    FAR,
-    UTMOST,
-    across,
-    along,
-    anywhere,
-    is_matrix,
-    slope_by,
-    steps_for,
-    usual_slope,
-)
+from graphdoc.capture.whatif.moves import FAR, UTMOST, across, along, anywhere, is_matrix, size_of, slope_by, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -282,7 +272,7 @@ class _Look:
             for i in list(lacks):
                 slope, rounding, _ = slopes[i]
                 lacks[i].append(slope - expected[i])
-                least = LACKS * usual_slope(parameters, rows[i], moved) + CLEAR * abs(rounding)
+                least = LACKS * _usual_slope(parameters, rows[i], moved) + CLEAR * abs(rounding)
                 if abs(lacks[i][-1]) <= least or not _together(lacks[i]):
                     del lacks[i]
         for i, found in lacks.items():
@@ -343,6 +333,11 @@ class _Look:
             rise = (value - call["value"]) / step
             found.append((rise - curve, EPS * call["size"] / step, rise))
         return found
+
+
+def _usual_slope(parameters: list[Any], given: list[Any], chosen: set[int]) -> float:
+    """How large a slope in a random direction is by such a gradient: the root of its mean square."""
+    return float(sum((size_of(parameters[i]) * float(given[i].double().norm())) ** 2 for i in chosen) ** 0.5)
 
 
 def _alike(slope: float, other: float, rounding: float) -> bool:

@@ -65,11 +65,6 @@ def across(torch: Any, parameters: list[Any], given: list[Any], chosen: set[int]
     return out
 
 
-def usual_slope(parameters: list[Any], given: list[Any], chosen: set[int]) -> float:
-    """How large a slope in a random direction is by such a gradient: the root of its mean square."""
-    return float(sum((size_of(parameters[i]) * float(given[i].double().norm())) ** 2 for i in chosen) ** 0.5)
-
-
 def slope_by(given: list[Any], directions: list[Any]) -> float:
     """What the gradient says that the loss does, per step in these directions."""
     pairs = zip(given, directions, strict=True)

@@ -48,16 +48,13 @@ class Uncut(TorchFunctionMode, ForkWatch):
                 return whole[-1].expand(result.shape).clone() if "full" in name else whole.reshape(result.shape)
         return result
 
-    def _known(self, value: Any) -> Any:
-        number, tensor = self._numbers.get(id(value), (None, None))
-        return tensor if number is value and tensor is not None else value
-
     def _parts(self, values: Any) -> Iterator[Any]:
         for value in values:
             if isinstance(value, list | tuple):
                 yield from self._parts(value)
             elif value is not None:
-                yield self._known(value)
+                number, tensor = self._numbers.get(id(value), (None, None))
+                yield tensor if number is value and tensor is not None else value
 
     def told(self) -> Any:
         """Nothing more: the gradients tell."""
