@@ -30,11 +30,6 @@ def tree_at(sources: SourceTexts, frame: Frame | None) -> ast.Module:
     return tree(sources, frame.file if frame is not None else "")
 
 
-def trees(sources: SourceTexts) -> list[ast.Module]:
-    """The syntax trees of all files of the run."""
-    return [tree(sources, file) for file in sources]
-
-
 def every_node(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
     """All nodes of a file of the run, as ``ast.walk`` gives them; only an empty module where it does not parse."""
     return walked(tree(sources, file))

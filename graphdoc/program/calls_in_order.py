@@ -250,17 +250,6 @@ def _as_target(
     return targets, own
 
 
-def is_aim(carry: Carried) -> bool:
-    """Whether a loss takes a value in as its target."""
-    return _target_of(carry) is not None
-
-
-def is_fitted(carry: Carried) -> bool:
-    """Whether a loss takes a value in as what is to become its target."""
-    found = _argument_of(carry)
-    return found is not None and not found[2]
-
-
 def _target_of(carry: Carried) -> Target | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
     found = _argument_of(carry)

@@ -125,18 +125,6 @@ class TwoCalls:
         return first is not None and first.kind == "grad" and not first.retain_graph and not self.stepped
 
     @cached_property
-    def gathering_since(self) -> set[int]:
-        """The optimizers that the failing call alone works for, of those that were set to zero before the earlier call
-        and neither stepped nor were set to zero since: they may be meant to step with what both calls add."""
-        if self.calls is None:
-            return set()
-        theirs, mine = self.works_for
-        freeing, failing = self.calls
-        last = {e.optimizer: e for e in self.journal.events if e.index < failing.index and e.optimizer >= 0}
-        begun = {o for o, e in last.items() if e.kind == "zero_grad" and e.index < freeing.index}
-        return set(mine - theirs) & begun
-
-    @cached_property
     def only_heads_stepped(self) -> bool:
         """Whether the steps between the two calls touch nothing that both losses reach."""
         return self.calls is not None and only_heads_stepped(self.journal, self._evidence.reaches, *self.calls)
@@ -350,7 +338,6 @@ class OlderValues(EarlierTerms):
             ),
             (lambda: self._foreign, Lifetime.UNKNOWN),
             (lambda: stored or self._one_of_a_list or self._left_a_list or self._each_round_makes_one, Lifetime.STORED),
-            (lambda: self._renewed, Lifetime.RECURS),
             (lambda: True, Lifetime.MADE_ONCE),
         )
 
@@ -430,12 +417,6 @@ class OlderValues(EarlierTerms):
         calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
         roots = {root for e in calls for root in e.roots}
         return any(rounds.leads_to(c, roots) for c in self._crossing)
-
-    @cached_property
-    def _renewed(self) -> bool:
-        """What is held under the tensor's names was made at the same place later: the expression ran again since."""
-        holders = [h for c in self._crossing for h in c.holders]
-        return bool(holders) and not any(h.exact for h in holders)
 
     @cached_property
     def _renewed_since(self) -> bool:

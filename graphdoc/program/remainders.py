@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.spans import conditions_on, loops_around
 from graphdoc.source.module import each, has, is_method_call
 from graphdoc.source.paths import bare_call, called, is_constant, only, pairs, path_of, targets_of
-from graphdoc.source.scopes import bound_names, parameters
+from graphdoc.source.scopes import bound_names
 
 MOST_LEVELS = 3
 """Functions that are followed to their caller."""
@@ -79,17 +79,13 @@ def _counts(sources: SourceTexts, test: Frame, step: Frame, condition: ast.expr,
     """Whether the remainder is of what each round adds to, or the step alone: anything else may not have moved yet. By
     one it is always zero."""
     names = bindings.names_in(of[0].left) if not has(of[0].left, ast.Call) else []
-    return of[1] == 1 or any(_is_counted(sources, test, step, condition, name, MOST_LEVELS) for name in names)
+    return of[1] == 1 or any(_is_counted(sources, test, step, condition, name) for name in names)
 
 
-def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str, levels: int) -> bool:
+def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str) -> bool:
     function, loops = bindings.function_at(sources, at), loops_around(sources, at)
     if any(name in map(path_of, targets_of(loop)) for loop in loops[:1]):
         return True
-    if function is not None and name in parameters(function):
-        call = only(bindings.calls_named(sources, function.name)) if levels else None
-        given = bindings.names_in(bindings.given_as(sources, at, call, name)) if call is not None else []
-        return call is not None and any(_is_counted(sources, call, step, condition, n, levels - 1) for n in given)
 
     def in_each_round(added: Frame) -> bool:
         around = bindings.function_at(sources, added)
@@ -146,25 +142,11 @@ def waits_for_a_count(sources: SourceTexts, step: Sequence[Frame], call: Sequenc
         tests = conditions_on(sources, at, beside)
         if any(isinstance(op.op, ast.Mod) for test, _ in tests for op in each(test, ast.BinOp)):
             return True
-        counts = (side for t in tests for n in _needed(*t) for side in (n.left, *n.comparators))
+        compared = (test for test, _ in tests if isinstance(test, ast.Compare))
+        counts = (side for test in compared for side in (test.left, *test.comparators))
         if any(_begins_anew(sources, at, call, side) for side in counts):
             return True
     return False
-
-
-def _needed(test: ast.expr, wanted: bool) -> Iterator[ast.Compare]:
-    """The comparisons without which a condition does not hold, or does not fail; also where there is a last round, of
-    so many, beside them."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _needed(test.operand, not wanted)
-    elif isinstance(test, ast.BoolOp):
-        each_alone = isinstance(test.op, ast.And) is wanted
-        for one in test.values:
-            lasts = (any(called(n) == "len" for n in each(v, ast.Call)) for v in test.values if v is not one)
-            if each_alone or all(lasts):
-                yield from _needed(one, wanted)
-    elif isinstance(test, ast.Compare):
-        yield test
 
 
 def _begins_anew(sources: SourceTexts, step: Frame, call: Sequence[Frame], side: ast.expr) -> bool:
