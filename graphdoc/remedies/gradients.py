@@ -345,11 +345,6 @@ _JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_norm
 _OTHER_WAYS = "the loss could be weighed by the log-probability of the draw as well"
 
 
-def _chooses(inside: list[Frame]) -> bool:
-    """Whether a draw is a choice among several."""
-    return any(f.file.endswith("categorical.py") for f in inside)
-
-
 def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
     frame = innermost(cut.stack)
@@ -365,8 +360,9 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     same = remedy_at(frame if _reparametrised(inside) else None, "rsample", title, "unsafe", note)
     title = "keep the choice, and send the gradient of the probabilities past it"
     note = "The value stays. The gradient is that of the probabilities, which is not the one of the expected loss."
-    hot = any(f.file.endswith("one_hot_categorical.py") for f in inside)
-    past = remedy_at(frame, "straight_through", title, "unsafe", note, hot=hot) if _chooses(inside) else ()
+    hot = any(f.file.endswith(("one_hot_categorical.py", "bernoulli.py")) for f in inside)
+    drawn_choice = hot or any(f.file.endswith("categorical.py") for f in inside)
+    past = remedy_at(frame, "straight_through", title, "unsafe", note, hot=hot) if drawn_choice else ()
     same = *same, *(left_open(r, _OTHER_WAYS) for r in past if applies(program.sources, r))
     loss = program.raised_at
     if loss is None:
