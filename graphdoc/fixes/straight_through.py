@@ -7,8 +7,8 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
 from graphdoc.source.expressions import operand_of
-from graphdoc.source.module import Source, keyword
-from graphdoc.source.paths import is_constant
+from graphdoc.source.module import Source, each, keyword
+from graphdoc.source.paths import is_constant, is_name, only, path_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name
 
@@ -20,11 +20,18 @@ _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
 @kind("straight_through", expression)
-def straight_through(source: Source, node: ast.expr, _: Args) -> list[Edit]:
+def straight_through(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``. Past a yes or no
     that is used as a number it is that of a sigmoid: ``soft = torch.sigmoid(x - t)`` in front, and ``(x > t).float()``
-    → ``(x > t).float() + (soft - soft.detach())``, which has the value of the decision to the bit."""
+    → ``(x > t).float() + (soft - soft.detach())``, which has the value of the decision to the bit. Past a choice that
+    is drawn, ``one_hot(d.sample(), 4).float()``, it is that of the probabilities ``d.probs``.
+
+    Args:
+        hot: optional; True where the draw itself is one-hot.
+    """
     name = last_name(node)
+    if name == "sample" and isinstance(node, ast.Call):
+        return [_past_draw(source, node, bool(args.get("hot")))]
     if isinstance(node, ast.Compare) or name in _METHODS:
         return _past_decision(source, node)
     if name not in _FLAT:
@@ -49,6 +56,23 @@ def _around(source: Source, node: ast.expr) -> ast.stmt:
     if not isinstance(owner, _SINGLE) or source.runs_apart(node, owner):
         raise CannotFix("a part of it has no name, and cannot be given one there")
     return owner
+
+
+def _past_draw(source: Source, node: ast.Call, hot: bool) -> Edit:
+    drawn = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if drawn is None or not path_of(drawn):
+        raise CannotFix("the distribution has no name there")
+    owner = source.node_owner(node)
+    target = only(owner.targets) if isinstance(owner, ast.Assign) and owner.value is node else None
+    name = target.id if isinstance(target, ast.Name) else ""
+    calls = [
+        c for c in each(source.node_function(node) or source.tree, ast.Call) if last_name(c) == "one_hot" and c.args
+    ]
+    choice = node if hot else only([c for c in calls if c.args[0] is node or is_name(c.args[0], name)])
+    top = choice if hot or choice is None else _as_number(source, choice)
+    if top is None:
+        raise CannotFix("the choice does not become a row of zeros and a one there")
+    return write(source, top, "{it} + ({d}.probs - {d}.probs.detach())", it=top, d=drawn)
 
 
 def _past_decision(source: Source, node: ast.expr) -> list[Edit]:

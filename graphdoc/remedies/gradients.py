@@ -18,7 +18,7 @@ from graphdoc.program.custom_functions import InputGradients, Used, class_of_kep
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost, place, tensor_named, user_line, where
-from graphdoc.remedies.fix_places import to_finish
+from graphdoc.remedies.fix_places import applies, left_open, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import each, is_method_call, receiver_of, walked
@@ -342,6 +342,9 @@ _JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_norm
 """Distributions whose ``log_prob`` is that of the whole last dimension."""
 
 
+_OTHER_WAYS = "the loss could be weighed by the log-probability of the draw as well"
+
+
 def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
     frame = innermost(cut.stack)
@@ -355,6 +358,12 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     note = "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
     note += "through it into them."
     same = remedy_at(frame if _reparametrised(inside) else None, "rsample", title, "unsafe", note)
+    title = "keep the choice, and send the gradient of the probabilities past it"
+    note = "The value stays. The gradient is that of the probabilities, which is not the one of the expected loss."
+    hot = any(f.file.endswith(("one_hot_categorical.py", "bernoulli.py")) for f in inside)
+    drawn_choice = hot or any(f.file.endswith("categorical.py") for f in inside)
+    past = remedy_at(frame, "straight_through", title, "unsafe", note, hot=hot) if drawn_choice else ()
+    same = *same, *(left_open(r, _OTHER_WAYS) for r in past if applies(program.sources, r))
     loss = program.raised_at
     if loss is None:
         return same

@@ -385,7 +385,8 @@ class Losses(Watch):
         place, that no gradient knows of."""
         last, recorded = self._journal.latest("backward"), self._unmeasured
         facts = recorded.signs[0].facts if recorded is not None else {}
-        same = facts and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
+        known = recorded is not None and any(c.reason != "unknown" for c in recorded.cuts)
+        same = known and facts["optimizer"] == sign.optimizer and {*facts["positions"]} & {*sign.facts["positions"]}
         # No place is told by what is but the author's word, nor by a draw that came out otherwise.
         words = same and not facts["said"] and (sign.facts["said"] or is_said(records[0]))
         if self._evidence is None and same and (words or (sign.facts["measured"][2] and is_draw(records[0]))):

@@ -15,6 +15,7 @@ from graphdoc.capture.events.cut_records import NEAR, Record, is_users, records_
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.places.frames import plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES
+from graphdoc.capture.second_run.cuts import is_draw
 from graphdoc.capture.tensors.facts import held_by, parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, NOISE, ZEROS, Result
@@ -398,7 +399,10 @@ def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
 
 
 def _is_a_copy(record: Record) -> bool:
-    """Whether Python or torch does this: they cut only where a copy is asked for (``copy.deepcopy`` of a module)."""
+    """Whether Python or torch does this: they cut only where a copy is asked for (``copy.deepcopy`` of a module), or a
+    draw, which is none."""
+    if is_draw(record):
+        return False
     files = (str(code.co_filename) for code in record.raw.raw[::2])
     return next((f for f in files if not f.startswith(OURS)), "").startswith((copy.__file__, torch.__path__[0]))
 
