@@ -312,7 +312,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     whose = folded(sign.parameters)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
-        because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
+        because = "the other terms have a graph; this one was computed from what needs gradients, and has none"
     elif idle := [Frame(**f) for f in sign.facts.get("idle_sum", ())]:
         title = f"a term misses {whose}: its straight-through sum is never used"
         because = "in each round that was seen the sum was made and nothing took it; this term uses what the decision "
