@@ -10,7 +10,18 @@ from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, write
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each, is_method_call, keyword
-from graphdoc.source.paths import is_attribute, is_constant, is_name, is_read, key, last_word, same, sole_target, words
+from graphdoc.source.paths import (
+    is_attribute,
+    is_constant,
+    is_name,
+    is_read,
+    key,
+    last_word,
+    only,
+    same,
+    sole_target,
+    words,
+)
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_torchs, name_for, stands_for
 
@@ -29,7 +40,8 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     ``Variable``, ``nn.Parameter``.
 
     A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``,
-    ``torch.tensor([x.item() for x in xs])`` → ``torch.stack([x for x in xs])``), and what NumPy computes between the
+    ``torch.tensor([x.item() for x in xs])`` → ``torch.stack([x for x in xs])``, also where the list has a name in
+    between), and what NumPy computes between the
     two is computed in torch. A function that takes numbers alone gets numbers, and its result is
     scaled: ``torch.linspace(a.item(), b.item(), n)`` → ``a + (b - a) * torch.linspace(0, 1, n)``. A statement
     ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
@@ -62,6 +74,8 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     if bound == [key(core)] and not kept:
         return delete(source, owner)
     joined = _made_of_elements(source, top)
+    if joined is not None and isinstance(joined.args[0], ast.Name):
+        return [write(source, top, "{core}", core=core), *_stacked(source, joined, "list"), *kept]
     if joined is not None:
         return [*_stacked(source, joined), *kept]
     rest = _up_to_a_tensor(sources, source, top, last_name(top) == "numpy") or _of_numbers_alone(source, top)
@@ -303,10 +317,14 @@ def stack_instead_of_tensor(source: Source, node: ast.Call, args: Args) -> list[
 
 
 def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
-    """The call that makes a tensor of a list of which this is an element."""
+    """The call that makes a tensor of a list of which this is an element, or of the name that it alone reads it by."""
     around = source.parents.get(node)
     listed = isinstance(around, ast.List | ast.Tuple) or (isinstance(around, ast.ListComp) and around.elt is node)
     maker = source.parents.get(around) if listed and around is not None else None
+    if isinstance(target := sole_target(maker), ast.Name):
+        scopes = (n for n in source.node_ancestors(target) if isinstance(n, ast.FunctionDef | ast.Module))
+        around = only([n for n in each(next(scopes), ast.Name) if n.id == target.id and n is not target])
+        maker = source.parents.get(around) if around is not None else None
     return maker if isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS else None
 
 

@@ -178,9 +178,13 @@ def are_updated_by_hand(sources: SourceTexts, loose: list[str], written: bool) -
             one of these may write to it.
     """
     names, bounded = {name.rpartition(".")[2] for name in loose}, set[str]()
-    functions = {node.name for _, node in bindings.everywhere(sources, ast.FunctionDef)} if written else set[str]()
+    every = [node for _, node in bindings.everywhere(sources, ast.FunctionDef)]
+    functions = {node.name for node in every} if written else set[str]()
+    restoring = {n for f in every if any(called(c) == "load" for c in each(f, ast.Call)) for n in walked(f)}
     for _, node in bindings.everywhere(sources, ast.Call, ast.Assign, ast.AugAssign):
         changed: list[ast.expr] = []
+        if node in restoring:
+            continue  # what was saved is put back
         if not isinstance(node, ast.Call):
             changed = [t for t in targets_of(node) if isinstance(node, ast.AugAssign) or is_attribute(t, "data")]
         elif called(node) in functions:

@@ -312,9 +312,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     whose = folded(sign.parameters, beside=program.names)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
-        because = "the other terms have a graph; this one was computed from "
-        of_parameters = bool(program.cuts) and program.cuts[0].reason == "no-grad" and not program.cuts[0].before
-        because += "parameters and not recorded" if of_parameters else "a value with a graph, and lost it"
+        because = "the other terms have a graph; this one, computed from what requires grad, has none"
     elif idle := [Frame(**f) for f in sign.facts.get("idle_sum", ())]:
         title = f"a term misses {whose}: its straight-through sum is never used"
         because = "in each round that was seen the sum was made and nothing took it; this term uses what the decision "

@@ -21,6 +21,7 @@ from graphdoc.capture.tensors.facts import (
     is_hooked,
     parameters_of,
     steps_alone,
+    users_frame,
     version_of,
 )
 from graphdoc.capture.tensors.living import Ref
@@ -172,7 +173,8 @@ _BACKWARD = ("backward", "grad")
 class Starved(Open):
     """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
     were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
-    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all.
+    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all;
+    ``facts["losses"]``: names that single numbers with a graph have where the step is called.
 
     ``held-stale``, as ``Unheld`` tells it, where no module has what the optimizer holds and others get gradients in its
     place: FSDP2 replaces every parameter by its shard, and no backward call reaches a shard as a leaf."""
@@ -263,6 +265,9 @@ class Starved(Open):
             return self._sign_at("held-stale", noted, facts={"no_call": False, "gathered": gathered}, **told)
         named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)
         facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
+        frame, tensor = users_frame(sys._getframe(1)), audit.torch.Tensor
+        near = frame.f_locals.items() if frame is not None and noted is None else ()
+        facts["losses"] = [n for n, t in near if isinstance(t, tensor) and t.numel() == 1 and t.grad_fn is not None]
         names = audit.named(map(id, mine))
         return self._sign_at("starved", step, noted, parameters=names, optimizer=seen.id, facts=facts)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy, each_once, edit_at, together
 from graphdoc.program import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
 from graphdoc.program.spans import innermost_user, of_sign, span, span_of
 from graphdoc.remedies.fix_places import to_finish
-from graphdoc.story.wording import folded, opening, optimizer_of
+from graphdoc.source.paths import only
+from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 PAGE = Page(
     code="GD713",
@@ -41,7 +44,8 @@ optimizer.step()""",
     fix_safety="""\
 Unsafe, whatever is done, and not a patch: what the loss was to be computed from is for the author to say. Use the
 parameters themselves, or a function of them that keeps the graph, where the copy stands; or give the optimizer what the
-loss does reach. Where no `backward()` is called at all, a patch adds it with a placeholder for the loss.""",
+loss does reach. Where no `backward()` is called at all, a patch adds it: of the one number with a graph that has a name
+there, or with a placeholder for the loss.""",
     not_this="""\
 - The place where the values leave the graph is known: `cut-by-conversion`, `cut-by-detach`, `cut-by-no-grad`.
 - The parameters get gradients, which are cleared before the step: `cleared-before-step`.
@@ -68,7 +72,7 @@ def _explains(other: Sign, sign: Sign) -> bool:
 def _told(program: Program, sign: Sign) -> Finding | None:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
-        return _never_called(sign, name)
+        return _never_called(program, sign, name)
     if sign.facts.get("zeros"):
         return _zeros(program.sources, sign, name)
     reached = [str(n) for n in sign.facts.get("reaches") or ()]
@@ -105,19 +109,30 @@ def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding | None:
     return Finding(*weight, title, text, spans, because=because)
 
 
-def _never_called(sign: Sign, name: str) -> Finding:
+def _never_called(program: Program, sign: Sign, name: str) -> Finding:
     """Losses are computed, and nobody differentiates one."""
     weight = likely(0.5)  # that a loss was to be differentiated is not seen
     title = f"{name} steps and never has a gradient: no backward call is made"
     text = f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so its "
     text += "steps change nothing. Call `backward()` on the loss before the step."
-    spans = span_of("cause", sign.stack, "finds no gradient")
+    every = [s for s in program.signs if s.kind == "starved" and s.facts.get("no_call")]
+    places = [(at, s) for s in (sign, *(e for e in every if e is not sign)) if (at := innermost_user(s.stack))]
+    spans = [span("related", at, f"neither does {optimizer_of(program.optimizers, s)} here") for at, s in places[1:]]
     because = f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, and "
     because += "none was differentiated"
-    fix = "call `backward()` on the loss, between `zero_grad()` and the step"
+    losses = [only(s.facts.get("losses") or []) for _, s in places]
+    calls = [f"{loss}.backward()" for loss in losses if loss]
     note = "The step then has the gradient of that loss."
-    args = {"LOSS": "the loss that this optimizer is to make small, a number"}
-    remedies = to_finish(
-        innermost_user(sign.stack), "add_statement", fix, note, args, statement="LOSS.backward()", before=True
-    )
-    return Finding(*weight, title, text, spans, because=because, remedies=remedies)
+    remedies: Iterable[Remedy]
+    if calls and len(calls) == len(places):
+        given = zip(places, calls, strict=True)
+        edits = [edit_at("add_statement", at, statement=call, before=True) for (at, _), call in given]
+        fix = f"call {listing(each_once([f'`{call}`' for call in calls]))} before the step"
+        remedies = together(edits, fix, "unsafe", note)
+    else:
+        fix = "call `backward()` on the loss, between `zero_grad()` and the step"
+        args = {"LOSS": "the loss that this optimizer is to make small, a number"}
+        at = innermost_user(sign.stack)
+        remedies = to_finish(at, "add_statement", fix, note, args, statement="LOSS.backward()", before=True)
+    cause = span_of("cause", sign.stack, "finds no gradient")
+    return Finding(*weight, title, text, (*cause, *spans), because=because, remedies=tuple(remedies))

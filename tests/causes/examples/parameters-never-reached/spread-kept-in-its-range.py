@@ -20,6 +20,11 @@ class Controller:
         with torch.no_grad():
             self.spread.clamp_(-3.0, 0.0)
 
+    def restore(self, file):
+        kept = torch.load(file)
+        self.mean.load_state_dict(kept["mean"])
+        self.spread.data.copy_(kept["spread"])
+
 
 torch.manual_seed(0)
 controller = Controller()
