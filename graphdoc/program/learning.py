@@ -481,7 +481,8 @@ def unfrozen_behind(
     below = [f for f in on if f.file == taken.file and f.line > taken.line and bindings.scope_at(sources, f) is scope]
     statements = ((f, bindings.statement_at(sources, f)) for f in below)
     own = [f for f, s in statements if s is not None and _is_of_parameters(scope, s, parameters)]
-    before = any(f.file == taken.file and f.line < taken.line for f in unfreezing(sources, False))
+    above = (n for n in each(bindings.tree_at(sources, taken), ast.stmt, ast.Call) if n.lineno < taken.line)
+    before = any(switches(n) is False for n in above)
     found = (own[0] if own and before else None) or (paths.only(on) if late else None)
     return (taken, found) if found is not None else None
 

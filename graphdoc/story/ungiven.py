@@ -268,6 +268,10 @@ _UNFILTERED = [
 ]
 
 
+SEVERAL = 3
+"""Loops and conditions of a comprehension that does more than ask for the flag."""
+
+
 def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
     """Hand over what the optimizer's statement leaves out by the flag."""
     statement = bindings.statement_at(sources, making)
@@ -290,7 +294,10 @@ def _conditions(node: ast.expr) -> list[ast.expr]:
 def _unasked(node: ast.expr) -> list[list[str]]:
     """A comprehension of several loops or conditions as it is, and without the condition that is the flag alone."""
     other = ast.parse(ast.unparse(node), mode="eval").body
-    for loop in each(other, ast.comprehension):
+    loops = list(each(other, ast.comprehension))
+    if len(loops) + len(_conditions(other)) < SEVERAL:
+        return []
+    for loop in loops:
         loop.ifs = [test for test in loop.ifs if not asks_for_gradient(test)]
     return [[ast.unparse(node), ast.unparse(other)]]
 
