@@ -446,21 +446,43 @@ def _switching_off(sources: SourceTexts) -> Iterator[Frame]:
 
 
 def unfrozen_behind(
-    sources: SourceTexts, optimizer: Optimizer | None, parameters: list[str]
+    sources: SourceTexts, optimizer: Optimizer | None, parameters: list[str], late: bool
 ) -> tuple[Frame, Frame] | None:
-    """Where the optimizer was given only what required gradients, and where parameters that had been
-    frozen are unfrozen below it, in the same function; None where that is not how the source reads."""
+    """Where the optimizer was given only what required gradients, and where parameters that had been frozen are
+    unfrozen: below it, in the same function, or, where the run has seen that these were frozen at first (``late``), in
+    the one statement of the program that unfreezes. None where that is not how the source reads."""
+    taken, on = _chosen_by_flag(sources, optimizer), unfreezing(sources)
+    if taken is None:
+        return None
+    scope = bindings.scope_at(sources, taken)
+    below = [f for f in on if f.file == taken.file and f.line > taken.line and bindings.scope_at(sources, f) is scope]
+    statements = ((f, bindings.statement_at(sources, f)) for f in below)
+    own = [f for f, s in statements if s is not None and _is_of_parameters(scope, s, parameters)]
+    above = (n for n in each(bindings.tree_at(sources, taken), ast.stmt, ast.Call) if n.lineno < taken.line)
+    before = any(switches(n) is False for n in above)
+    found = (own[0] if own and before else None) or (paths.only(on) if late else None)
+    return (taken, found) if found is not None else None
+
+
+def _chosen_by_flag(sources: SourceTexts, optimizer: Optimizer | None) -> Frame | None:
+    """The expression that chose what the optimizer was given by its flag; None for none."""
+    stack = optimizer.stack if optimizer is not None else []
     making = made(sources, optimizer)
-    if making is None or not any(n.attr == "requires_grad" for n in each(making.statement.value, ast.Attribute)):
+    at = innermost_user(stack) or (making.frame(sources) if making else None)
+    given = bindings.argument(bindings.call_at(sources, at), 0, "params") or (making.given if making else None)
+    if given is None or at is None:
         return None
-    root = bindings.tree(sources, making.file)
-    before = [n for n in each(root, ast.stmt, ast.Call) if n.lineno < making.statement.lineno]
-    if not any(switches(n) is False for n in before):
-        return None
-    scope = bindings.scope_around(root, making.statement.lineno)
-    late = [n for n in each(scope, ast.stmt) if n.lineno > making.statement.lineno and switches(n) is True]
-    found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
-    return (making.frame(sources), bindings.frame_of(sources, making.file, found)) if found is not None else None
+    values = [(at.file, given), *((b.stack[-1].file, b.value) for b in behind(sources, stack or [at], given))]
+    names = {name for _, value in values for name in bindings.names_in(value)}
+    values += [(f.file, v) for name in names for f, v in bindings.assignments(sources, at, name)]
+    conditions = each(bindings.scope_at(sources, at), ast.If)
+    values += [(at.file, n.test) for n in conditions if any(_fills(c, names) for c in each(n, ast.Call))]
+    asking = ((file, v) for file, v in values if any(n.attr == "requires_grad" for n in each(v, ast.Attribute)))
+    return next((bindings.frame_of(sources, file, v) for file, v in asking), None)
+
+
+def _fills(call: ast.Call, names: Collection[str]) -> bool:
+    return is_method_call(call, "append", "extend") and bindings.text_of(receiver_of(call)) in names
 
 
 def taken_by_flag(sources: SourceTexts, making: Made) -> str:

@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import (
     Collected,
     OneShot,
+    asks_for_gradient,
     iterators_given,
     may_give,
     never_given,
@@ -243,7 +244,8 @@ def spent(program: Program, sign: Sign) -> Finding | None:
 def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
     name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(program.sources, optimizer_with(program.optimizers, sign.optimizer), sign.parameters)
+    optimizer, frozen = optimizer_with(program.optimizers, sign.optimizer), bool(sign.facts.get("frozen"))
+    found = unfrozen_behind(program.sources, optimizer, sign.parameters, frozen)
     if found is None:
         return _added_late(program, sign, folded(sign.parameters, beside=program.names))
     making, late = found
@@ -288,17 +290,38 @@ _UNFILTERED = [
 ]
 
 
+SEVERAL = 3
+"""Loops and conditions of a comprehension that does more than ask for the flag."""
+
+
 def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
     """Hand over what the optimizer's statement leaves out by the flag."""
     statement = bindings.statement_at(sources, making)
     edits: list[dict[str, Any]] = [
-        edit_at("rewrite", bindings.frame_of(sources, making.file, node), pairs=_UNFILTERED)
+        edit_at("rewrite", bindings.frame_of(sources, making.file, node), pairs=[*_UNFILTERED, *_unasked(node)])
         for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
-        if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
-        if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"
+        if any(n.attr == "requires_grad" for asked in _conditions(node) for n in each(asked, ast.Attribute))
     ]
     note = f"`{name}` leaves alone what has no gradient, and updates it from when it has one"
     return together(edits, f"give `{name}` those too that are frozen at first", "unsafe", note)
+
+
+def _conditions(node: ast.expr) -> list[ast.expr]:
+    """Those by which a comprehension or a ``filter`` chooses."""
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return [test for loop in node.generators for test in loop.ifs]
+    return node.args[:1] if isinstance(node, ast.Call) and bindings.text_of(node.func) == "filter" else []
+
+
+def _unasked(node: ast.expr) -> list[list[str]]:
+    """A comprehension of several loops or conditions as it is, and without the condition that is the flag alone."""
+    other = ast.parse(ast.unparse(node), mode="eval").body
+    loops = list(each(other, ast.comprehension))
+    if len(loops) + len(_conditions(other)) < SEVERAL:
+        return []
+    for loop in loops:
+        loop.ifs = [test for test in loop.ifs if not asks_for_gradient(test)]
+    return [[ast.unparse(node), ast.unparse(other)]]
 
 
 # Telling parameters that the first forward makes, when their optimizer has been made without them.

@@ -9,6 +9,7 @@ from itertools import islice
 from operator import ne
 from typing import Any
 
+from graphdoc.capture.audit.flags import modules_at_hand
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import is_read_whole, values_of
 from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
@@ -147,8 +148,8 @@ class Unheld(Watch):
     that modules around others have themselves, and optimizers hold the rest (``"split"``). ``facts["bounded"]``: they
     are written to and keep their numbers; whether by bounds alone, the source has to tell.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
-    ``facts`` say whether they were ``loaded``, and where they were ``born``, if forwards made all behind the optimizer,
-    as a part of what it holds.
+    ``facts`` say whether they were ``loaded``, whether they were ``frozen`` when an optimizer first stepped, and where
+    they were ``born``, if forwards made all behind the optimizer, as a part of what it holds.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def set_up(self) -> None:
@@ -176,6 +177,8 @@ class Unheld(Watch):
         self._walked: dict[int, list[Any]] = {}
         """By optimizer: the iterators that stood in its groups at the step before; none of them any more once told."""
         self._suspects: list[tuple[list[int], Sign]] = []
+        self._frozen: set[int] = living.forgetting(set())
+        """Parameters of modules at hand that required no gradients when an optimizer made its first step."""
         self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
         self._flagged: stacks.Stack | None = None
@@ -261,6 +264,12 @@ class Unheld(Watch):
         return self._ready or any(self._walked.values())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
+        if seen.steps == 1:
+            modules = [m for _, m in modules_at_hand(self._audit.torch.nn.Module, self._audit.running())]
+            own = (p for m in modules for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
+            frozen = [p for p in own if not p.requires_grad]
+            self._audit.journal.living.note(frozen)
+            self._frozen.update(map(id, frozen))
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
@@ -553,6 +562,7 @@ class Unheld(Watch):
             part = len(_around(self._audit.torch.nn.Module, mine, set(seen.parameters))) == len(mine)
             facts = {
                 "loaded": any(i in self.brought for i in mine),
+                "frozen": self._frozen >= mine.keys(),
                 "born": self._born(seen, mine, "forward") if part else [],
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
