@@ -273,6 +273,17 @@ def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
     return base_read_after(source, owner, path) if owner is not None else ""
 
 
+def viewed_by(sources: SourceTexts, frame: Frame, path: str) -> str:
+    """What a plain name is a part of where it is written (``self.table`` for the ``row`` of ``row = self.table[i]``);
+    the path itself where it is no part of anything."""
+    from graphdoc.fixes.aliases import view_binding
+
+    source = source_at(sources, frame)
+    owner = source.node_statement(Place.of(frame))
+    bound = view_binding(source, owner, path) if owner is not None else None
+    return source.segment(bound.base) if bound is not None and bound.base is not None else path
+
+
 def _begins(program: Program, frame: Frame) -> bool:
     """Whether a statement is a write alone, made while no module was computing its output."""
     alone = isinstance(statement_at(program.sources, frame), ast.Expr | ast.AugAssign)
