@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from itertools import pairwise
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, plain_backward, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, place, plain_backward, required
 from graphdoc.fixes.program_slices import changes, check_passed, made_of, reads
 from graphdoc.source.edits import (
     below,
@@ -19,7 +20,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.effects import READS_GRADIENTS, method_of
-from graphdoc.source.module import MethodCall, Source, each, is_method_call, walked
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
@@ -29,15 +30,31 @@ _VIEWS = frozenset({"items", "keys", "values", "children", "modules", "parameter
 _ONCE = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed", "items", "values"})
 
 
-def sum_over_loop(
-    source: Source, loop: ast.For, node: MethodCall, owner: ast.stmt, kept: dict[str, ast.expr], move_steps: bool
-) -> list[Edit]:
+@dataclass(frozen=True)
+class _Call:
+    """A backward call, a statement of its own, and the loss: what ``backward`` is called on, or what is given to a
+    function of the program that does only that."""
+
+    node: ast.Call
+    owner: ast.stmt
+    loss: ast.expr
+
+    def of(self, source: Source, template: str, **parts: ast.expr) -> Text:
+        """The same call for another loss."""
+        if self.loss in self.node.args:
+            return written(source, f"{{does}}({template})", does=self.node.func, **parts)
+        kept = {str(k.arg): k.value for k in self.node.keywords if k.arg in _KEPT}
+        keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
+        return written(source, f"{template}.backward({keywords})", **parts, **kept)
+
+
+def sum_over_loop(source: Source, loop: ast.For, call: _Call, move_steps: bool) -> list[Edit]:
     """``for …: loss = …; loss.backward()`` → a sum that starts before the loop and is differentiated behind it.
 
     What steps behind the backward call in the loop's body gets a loop of its own behind the new call.
     """
+    owner = call.owner
     _check(loop, owner)
-    loss = node.func.value
     steps = _steps(loop, owner)
     if not move_steps:
         called = {n.attr for n in each(loop, ast.Attribute)}
@@ -46,13 +63,12 @@ def sum_over_loop(
         if "zero_grad" in called:
             raise CannotFix("gradients are set to zero between the backward calls")
     name = fresh_name(source, "total_loss", "summed_loss")
-    keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
-    behind: list[Text] = [written(source, f"{name}.backward({keywords})", **kept)]
+    behind: list[Text] = [call.of(source, name)]
     if steps:
         behind.append(in_own_loop(source, loop, _again(loop, owner, steps)))
     return [
         *insert_before(source, loop, [f"{name} = 0.0"]),
-        *instead(source, owner, [written(source, f"{name} = {name} + {{loss}}", loss=loss)]),
+        *instead(source, owner, [written(source, f"{name} = {name} + {{loss}}", loss=call.loss)]),
         *(e for s in steps for e in delete(source, s)),
         *insert_after(source, loop, behind),
     ]
@@ -146,27 +162,43 @@ def merge_backward(sources: Sources, args: Args) -> list[Edit]:
         places: the places of the ``X.backward(...)`` calls.
         move_steps: True moves a ``step()`` that stands between them behind the merged call (otherwise it is a reason to
             refuse, as a ``zero_grad()`` is).
+        losses: optional; the places of the losses, where the calls are those of a function that calls ``backward`` on
+            what it is given, and does nothing else.
     """
-    found = [plain_backward(sources, p, {"retain_graph", *_KEPT}) for p in required(args, "places")]
+    places = required(args, "places")
+    given = args.get("losses") or [None] * len(places)
+    found = [_call(sources, p, of) for p, of in zip(places, given, strict=True)]
     if not found:
         raise CannotFix("no backward call was named")
     source = found[0][0]
-    if any(s is not source for s, _, _ in found):
+    if any(s is not source for s, _ in found):
         raise CannotFix("the backward calls stand in different files")
-    unique = {id(owner): (node, owner) for _, node, owner in found}
-    pairs = sorted(unique.values(), key=lambda p: source.span(p[1])[0])
-    if len(pairs) == 1:
-        return _merge_loop(source, *pairs[0], bool(args.get("move_steps")))
-    owners = [owner for _, owner in pairs]
+    calls = sorted({id(c.owner): c for _, c in found}.values(), key=lambda c: source.span(c.owner)[0])
+    if len(calls) == 1:
+        return _merge_loop(source, calls[0], bool(args.get("move_steps")))
+    owners = [c.owner for c in calls]
     passed = source.node_between(owners[0], owners[-1])
     if passed is None or any(o not in passed for o in owners[1:-1]):
         raise CannotFix("the backward calls do not stand in one block")
-    return _merge(source, pairs, [s for s in passed if s not in owners], args)
+    return _merge(source, calls, [s for s in passed if s not in owners], args)
 
 
-def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], passed: list[ast.stmt], args: Args) -> list[Edit]:
-    last_call, last = pairs[-1]
-    losses = [node.func.value for node, _ in pairs]
+def _call(sources: Sources, value: object, of: object) -> tuple[Source, _Call]:
+    if of is None:
+        source, node, owner = plain_backward(sources, value, {"retain_graph", *_KEPT})
+        return source, _Call(node, owner, node.func.value)
+    source, helper = call(sources, value)
+    statement, loss = source.node_owner(helper), source.node_expression(place(of))
+    if loss is None or not isinstance(statement, ast.Expr) or statement.value is not helper:
+        raise CannotFix("the backward call is part of a larger statement")
+    if helper.args != [loss] or helper.keywords:
+        raise CannotFix("the function that calls backward is given more than the loss")
+    return source, _Call(helper, statement, loss)
+
+
+def _merge(source: Source, calls: list[_Call], passed: list[ast.stmt], args: Args) -> list[Edit]:
+    last = calls[-1]
+    losses = [c.loss for c in calls]
     same_name = len({key(loss) for loss in losses}) == 1
     used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
     edits: list[Edit] = []
@@ -183,22 +215,20 @@ def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], passed: lis
         else:
             check_passed([statement], used, gradients=READS_GRADIENTS | {"step", "zero_grad", "backward"})
     if same_name:
-        edits += _accumulate(source, pairs, passed, losses[0])
+        edits += _accumulate(source, calls, passed, losses[0])
     else:
         terms = {f"loss{i}": loss for i, loss in enumerate(losses)}
         edits.append(write(source, losses[-1], " + ".join(f"{{{t}}}" for t in terms), **terms))
-    for _, owner in pairs[:-1]:
-        edits += delete(source, owner)
-    edits += without_flag(source, last_call)
-    return edits + insert_after(source, last, [copied(source, s) for s in moved])
+    for one in calls[:-1]:
+        edits += delete(source, one.owner)
+    edits += without_flag(source, last.node)
+    return edits + insert_after(source, last.owner, [copied(source, s) for s in moved])
 
 
-def _accumulate(
-    source: Source, pairs: list[tuple[MethodCall, ast.stmt]], passed: list[ast.stmt], loss: ast.expr
-) -> list[Edit]:
+def _accumulate(source: Source, calls: list[_Call], passed: list[ast.stmt], loss: ast.expr) -> list[Edit]:
     """One name for every loss: each later ``loss = value`` becomes ``loss = loss + value``."""
     name = key(loss)
-    stops = [source.span(owner)[0] for _, owner in pairs]
+    stops = [source.span(c.owner)[0] for c in calls]
     edits: list[Edit] = []
     for begin, end in pairwise(stops):
         here = [s for s in passed if begin < source.span(s)[0] < end]
@@ -216,15 +246,12 @@ def _accumulate(
     return edits
 
 
-def _merge_loop(source: Source, node: MethodCall, owner: ast.stmt, move_steps: bool) -> list[Edit]:
-    loop = source.parents.get(owner)
-    loss = node.func.value
-    kept = {str(k.arg): k.value for k in node.keywords if k.arg in _KEPT}
+def _merge_loop(source: Source, one: _Call, move_steps: bool) -> list[Edit]:
+    loop = source.parents.get(one.owner)
     if not isinstance(loop, ast.For):
         raise CannotFix("only one backward call was named, and it is not the body of a loop over losses")
-    if len(loop.body) != 1 or not same(loop.target, loss):
-        return sum_over_loop(source, loop, node, owner, kept, move_steps)
+    if len(loop.body) != 1 or not same(loop.target, one.loss):
+        return sum_over_loop(source, loop, one, move_steps)
     if loop.orelse:
         raise CannotFix("only one backward call was named, and the loop around it has an else branch")
-    keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
-    return instead(source, loop, [written(source, f"sum({{losses}}).backward({keywords})", losses=loop.iter, **kept)])
+    return instead(source, loop, [one.of(source, "sum({losses})", losses=loop.iter)])

@@ -519,11 +519,15 @@ def _only_combined(stale: Stale, frame: Frame) -> bool:
 
 def _is_item(holder: Holder, written: ast.Subscript) -> bool:
     """Whether a tensor is held as the item of a container of this name, by this key where the source tells it."""
-    if len(holder.steps) < 2 or holder.steps[-2].type not in _ASSIGNABLE:
-        return False
-    (container, item), index = holder.steps[-2:], written.slice
-    same = container.key.strip("'\"") == last_word(written.value)
-    return same and (not isinstance(index, ast.Constant) or item.key in (repr(index.value), str(index.value)))
+    index = written.slice
+    known = (repr(index.value), str(index.value)) if isinstance(index, ast.Constant) else None
+    return is_in(holder, last_word(written.value)) and (known is None or holder.steps[-1].key in known)
+
+
+def is_in(holder: Holder, name: str) -> bool:
+    """Whether a tensor is held as an item of a list or dict of this name."""
+    steps = holder.steps
+    return len(steps) > 1 and steps[-2].type in _ASSIGNABLE and steps[-2].key.strip("'\"") == name
 
 
 # Whether the writes that were seen account for the whole way from the version that was saved to the one found.

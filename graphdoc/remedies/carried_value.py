@@ -233,11 +233,12 @@ def detach_in_one_loop(program: Program, reuse: Reuse, call: Frame, anchor: Fram
         out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement=text)
     entries, kept = _in_entries(held)
     if kept:
-        last = entries.rpartition(".")[2]
+        holder = entries.removesuffix(_VALUES)
+        last = holder.rpartition(".")[2]
         named = last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry"
         one = fresh_name(source, named, "kept")
         lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in kept)]
-        title = f"detach {' and '.join(f'`{k}`' for k in kept)} of each entry of `{entries}` {when}"
+        title = f"detach {listing(f'`{k}`' for k in kept)} of each entry of `{holder}` {when}"
         out += remedy_at(anchor, "add_statement", title, "unsafe", note, statement="\n".join(lines))
     return out
 
@@ -269,28 +270,37 @@ def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[
 
 
 def _in_entries(held: list[list[Holder]]) -> tuple[str, list[str]]:
-    """One list, such as the layers of a cache, and what each of its entries keeps: all were seen with each value."""
+    """One list or dict, such as the layers of a cache, as a loop runs over its entries, and what each entry keeps: all
+    were seen with each value, and those of a dict are of one class."""
     found = [[f for h in here if (f := _of_entry(h)) is not None] for here in held]
-    lists = {entries for here in found for entries, _, _ in here}
-    kept: dict[str, set[int]] = {}
-    for _, index, attribute in (f for here in found for f in here):
-        kept.setdefault(attribute, set()).add(index)
+    lists = {(entries, cls) for here in found for entries, _, cls, _ in here}
+    kept: dict[str, set[str]] = {}
+    for _, at, _, attribute in (f for here in found for f in here):
+        kept.setdefault(attribute, set()).add(at)
     every = set().union(*kept.values())
-    if len(lists) != 1 or not all(found) or any(seen != set(range(len(every))) for seen in kept.values()):
+    if len(lists) != 1 or not all(found) or any(seen != every for seen in kept.values()):
         return "", []
-    return lists.pop(), list(kept)
+    entries, _ = lists.pop()
+    whole = entries.endswith(_VALUES) or every == {str(i) for i in range(len(every))}
+    return (entries, list(kept)) if whole else ("", [])
 
 
-def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
-    """The list, the position in it, and the attribute of the entry there that holds a tensor; None for others."""
+_VALUES = ".values()"
+
+
+def _of_entry(holder: Holder) -> tuple[str, str, str, str] | None:
+    """The entries of a list or dict, where among them and of which class one is, and the attribute of it that holds a
+    tensor; None for others."""
     if len(holder.steps) < 3:
         return None
     *path, entry, last = holder.steps
-    if entry.kind != "index" or last.kind != "attribute" or not last.key.isidentifier():
+    if entry.kind not in ("index", "key") or last.kind != "attribute" or not last.key.isidentifier():
         return None
     if path[0].kind != "name" or any(s.kind != "attribute" for s in path[1:]):
         return None
-    return ".".join(s.key for s in path), int(entry.key), last.key
+    keyed = entry.kind == "key"  # which further keys there are is not known: they go by the class of these
+    entries = ".".join(s.key for s in path) + (_VALUES if keyed else "")
+    return entries, entry.key, entry.type if keyed else "", last.key
 
 
 def _of_module(parameters: list[Parameter], holder: Holder) -> tuple[str, str, str] | None:

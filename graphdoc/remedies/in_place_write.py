@@ -25,6 +25,7 @@ from graphdoc.program.writers import (
     Target,
     Writer,
     entry_written,
+    is_in,
     is_statement,
     operands_named,
     read_by_another_name,
@@ -40,6 +41,7 @@ SAME = "Numbers and gradients stay the same, unless something else reads the cha
 CALLER = "The function works on its own tensor; the caller's tensor, which the write changed, keeps its numbers."
 
 CUT = "A new tensor that is made under `no_grad` has no graph. What is computed from it sends no gradient further back."
+ENTRY = "The list or dict gets the new tensor; another name that the caller has for the old one keeps its numbers."
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
 
 
@@ -91,9 +93,9 @@ def _instead(run: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy], li
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
     other = next((n for w in writers if (n := read_elsewhere(run, w))), "")
-    cut = cuts_there(writers)
-    safety: Safety = "unsafe" if cut or other or any(_of_caller(run, w) for w in writers) else "safe"
-    note = SAME if safety == "safe" else CUT if cut else OTHER.format(other) if other else CALLER
+    cut, given = cuts_there(writers), any(_of_callers_container(run, w) for w in writers)
+    safety: Safety = "unsafe" if cut or other or given or any(_of_caller(run, w) for w in writers) else "safe"
+    note = SAME if safety == "safe" else CUT if cut else OTHER.format(other) if other else ENTRY if given else CALLER
     return (
         together(auto, f"compute out of place, at {lines}", safety, note),
         together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
@@ -123,6 +125,15 @@ def _of_caller(run: Evidence, writer: Writer) -> bool:
     if entry_written(run.sources, writer):
         return False
     return target.alias or (target.parameter and not target.local)
+
+
+def _of_callers_container(run: Evidence, writer: Writer) -> bool:
+    """Whether a write goes into an item of what the function around was given, and the program may reach that item, or
+    does, by another name."""
+    target = target_of(run, writer.frame)
+    held = [h for h in writer.stale.tensor.holders if h.exact] if writer.stale is not None else []
+    alone = bool(held) and all(is_in(h, target.path) for h in held)
+    return target.parameter and not alone and bool(entry_written(run.sources, writer))
 
 
 def _gives_back(run: Evidence, writer: Writer) -> bool:
@@ -265,6 +276,17 @@ def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
     source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     return base_read_after(source, owner, path) if owner is not None else ""
+
+
+def viewed_by(sources: SourceTexts, frame: Frame, path: str) -> str:
+    """What a plain name is a part of where it is written (``self.table`` for the ``row`` of ``row = self.table[i]``);
+    the path itself where it is no part of anything."""
+    from graphdoc.fixes.aliases import view_binding
+
+    source = source_at(sources, frame)
+    owner = source.node_statement(Place.of(frame))
+    bound = view_binding(source, owner, path) if owner is not None else None
+    return source.segment(bound.base) if bound is not None and bound.base is not None else path
 
 
 def _joined(sources: SourceTexts, frame: Frame) -> str:

@@ -11,6 +11,7 @@ TWO = ["@0", "@1"]
 MOVED = {"move_steps": True}
 
 REFUSED = [
+    ("«run(«a», 2)»\n«run(«b», 2)»\n", ["@0", "@2"], {"losses": ["@1", "@3"]}, "more than the loss"),
     ("«a.backward(g)»\n«b.backward()»\n", TWO, {}, "own gradient"),
     ("«a.backward(inputs=w)»\n«b.backward()»\n", TWO, {}, "own gradient"),
     ("«a.backward()»\nopt.zero_grad()\n«b.backward()»\n", TWO, {}, "set to zero"),
@@ -47,6 +48,8 @@ def test_refuses(source, places, args, reason):
 
 
 MERGED = [
+    ("«run(«a»)»\n«run(«b»)»\n", ["@0", "@2"], {"losses": ["@1", "@3"]}, "run(a + b)\n"),
+    ("for a in b:\n    «x.run(«a»)»\n", ["@0"], {"losses": ["@1"]}, "x.run(sum(b))\n"),
     ("«a.backward(retain_graph=True)»\n«b.backward()»\n", TWO, {}, "(a + b).backward()\n"),
     (
         "«a.backward(retain_graph=True)»  # gone\nb = f(x)  # kept\n«b.backward(retain_graph=True)»\nopt.step()\n",

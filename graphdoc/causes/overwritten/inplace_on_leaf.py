@@ -15,7 +15,7 @@ from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import loop_of, place, span, where
 from graphdoc.program.writers import Target, is_statement
-from graphdoc.remedies.in_place_write import SAME, without_flag
+from graphdoc.remedies.in_place_write import SAME, viewed_by, without_flag
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_written_back
 
@@ -110,7 +110,7 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
-    if learns and any(map(_is_held, _meant(program.parameters, target.path))):
+    if learns and any(map(_is_held, _meant(program.parameters, viewed_by(program.sources, frame, target.path)))):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     if update and _may_be_a_part(program, frame):
@@ -213,7 +213,7 @@ def _remedies(
     # Not recorded, a value that something is to learn through would be lost, and no trial could tell.
     ways = (*out[:1], anew, *out[1:])
     if learns:
-        return (*ways, no_grad) if "." in target.path else ways
+        return (*ways, no_grad) if "." in viewed_by(sources, frame, target.path) else ways
     # An attribute that is a parameter takes no other tensor: bound anew, it would be refused.
     return (no_grad, *ways) if "." in target.path and is_statement(sources, frame) else (*ways, no_grad)
 
