@@ -251,14 +251,7 @@ def _as_target(
 
 
 def _target_of(carry: Carried) -> Target | None:
-    """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
-    found = _argument_of(carry)
-    return found[:2] if found is not None and found[2] else None
-
-
-def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
-    """The expression given to a loss through which the value is taken in, the name of that loss, and whether it is the
-    target's.
+    """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
@@ -273,16 +266,15 @@ def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
             name = text_of(call.func)
             place, first = (frame_of(sources, frame, e) for e in (target, given))
             if frame.column and frame.lies_in(place):
-                return place, name, True
+                return place, name
             if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
-                if text_of(target) in names - {text_of(given)}:
-                    return place, name, True
-                return (first, name, False) if text_of(given) in names - {text_of(target)} else None
+                return (place, name) if text_of(target) in names - {text_of(given)} else None
+            of_given = _comes_from(sources, scope, given, frame)
             if _comes_from(sources, scope, target, frame):
-                return None if _comes_from(sources, scope, given, frame) else (place, name, True)
-            if (frame.column and frame.lies_in(first)) or _comes_from(sources, scope, given, frame):
-                return first, name, False
+                return None if of_given else (place, name)
+            if (frame.column and frame.lies_in(first)) or of_given:
+                return None
     return None
 
 
