@@ -8,7 +8,6 @@ from typing import Any
 
 from graphdoc.evidence import Frame
 from graphdoc.finding import Remedy, edit_at, remedy_at
-from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.number_limits import POSITIVE, above_zero, largest_exponent, least_above_zero, singular_point
@@ -20,9 +19,7 @@ from graphdoc.source.paths import is_read, parse_expression
 from graphdoc.source.scopes import reads
 
 
-def guarded(
-    trouble: Trouble, birth: Birth, guard: str, title: str, note: str, *, safety: Safety = "unsafe", **args: Any
-) -> tuple[Remedy, ...]:
+def guarded(trouble: Trouble, birth: Birth, guard: str, title: str, note: str, **args: Any) -> tuple[Remedy, ...]:
     """One patch that guards the operand of this expression, and of those in the same iteration that failed alike."""
     alike = [birth, *(b for b in trouble.others if _alike(birth, b))]
     edits: list[dict[str, Any]] = []
@@ -38,10 +35,10 @@ def guarded(
     if not edits:
         return ()
     beyond = next((told for one in alike if (told := _open_beyond(one))), "")
-    single = Remedy("guard_operand", title, safety, note, edits[0]["args"], beyond)
+    single = Remedy("guard_operand", title, "unsafe", note, edits[0]["args"], beyond)
     if len(edits) == 1:
         return (single,)
-    return (Remedy("several", title, safety, note, {"edits": edits}, beyond), single)
+    return (Remedy("several", title, "unsafe", note, {"edits": edits}, beyond), single)
 
 
 def without_exponential(frame: Frame | None) -> tuple[Remedy, ...]:

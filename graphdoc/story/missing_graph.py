@@ -119,9 +119,7 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     return (0.9, "likely") if cut.certain else (0.8, "likely")
 
 
-def story(
-    program: Program, cut: Cut, label: str, failed: str = "the loss that arrives here has no graph"
-) -> tuple[Span, ...]:
+def story(program: Program, cut: Cut, label: str) -> tuple[Span, ...]:
     """The places of a cut: where the graph ends, the last operation that had one, and the line that noticed.
 
     Other cuts of the same reason are causes too (two lists turned into tensors), up to three places in all.
@@ -135,7 +133,9 @@ def story(
     last = f"the last operation with a graph ({cut.before_op})".removesuffix(" ()")
     before = span_of("related", cut.before, last)
     both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
-    return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))
+    return distinct(
+        (*ends[: 2 if both else 1], *before, *program.raised_span("the loss that arrives here has no graph"))
+    )
 
 
 def _in_text(cuts: list[Cut]) -> list[Cut]:
