@@ -311,7 +311,7 @@ def frozen_again(program: Program, sign: Sign) -> Finding | None:
     switched_on = learning.unfreezing(program.sources)
     if override is None or not switched_on:
         return None
-    whose = folded(sign.parameters) or "parameters"
+    whose = folded(sign.parameters, beside=program.names) or "parameters"
     name = optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
     spans = (
@@ -334,7 +334,7 @@ def frozen_throughout(program: Program, sign: Sign) -> Finding | None:
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
         return _frozen_since_loading(program, sign)
-    whose, name = folded(mine), optimizer_of(program.optimizers, sign)
+    whose, name = folded(mine, beside=program.names), optimizer_of(program.optimizers, sign)
     freezes = override.frame(program.sources, override.statement)
     weight = likely(0.92)  # as above
     title = f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step"
@@ -359,7 +359,7 @@ def _frozen_since_loading(program: Program, sign: Sign) -> Finding | None:
         return None  # at a later value, perhaps, they are frozen again
     condition, unfreezes = found
     freezes = learning.unfreezing(program.sources, False)
-    whose, name = folded(sign.parameters) or "parameters", optimizer_of(program.optimizers, sign)
+    whose, name = folded(sign.parameters, beside=program.names) or "parameters", optimizer_of(program.optimizers, sign)
     note = "it then holds for every later value too; what is to be done once needs a condition of its own"
     weight = likely(0.9)  # that they were trained before and are not now is seen; that they should be is how it reads
     title = f"{whose} are frozen again after the checkpoint"

@@ -95,7 +95,7 @@ def never_handed(program: Program, sign: Sign) -> Finding | None:
     found = never_given(program.sources, sign.parameters, others)
     if found is None:
         return None
-    whose, name = folded(found.parameters), optimizer_of(program.optimizers, sign)
+    whose, name = folded(found.parameters, beside=program.names), optimizer_of(program.optimizers, sign)
     weight = likely(0.92)  # that nobody trains them is seen; that somebody should is not
     title = f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it"
     text = f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
@@ -114,7 +114,7 @@ def written_nowhere(program: Program, sign: Sign) -> Finding | None:
     if found is None:
         return None
     at, node, owner = found
-    whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
+    whose, code = folded(sign.parameters, beside=program.names), f"{bindings.text_of(node.targets[0])} = …"
     note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
     weight = likely(0.93)  # that they never change is seen; that this loop is run is not
     title = f"`{code}` changes no parameter of `{owner}`: it binds the loop's name"
@@ -141,7 +141,7 @@ def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
 
 def given_another(program: Program, sign: Sign) -> Finding:
     """The finding for a ``passed-by`` sign."""
-    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     held = [p.name for p in program.parameters if sign.optimizer in p.owners]
     weight = likely(0.94)  # that no step uses their gradients is seen; that this one is to is read off the order
     title = f"{name} was given {folded(held)}, and no optimizer holds {whose}"
@@ -243,7 +243,7 @@ def spent(program: Program, sign: Sign) -> Finding | None:
 
 def unfrozen_late(program: Program, sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
-    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     optimizer, frozen = optimizer_with(program.optimizers, sign.optimizer), bool(sign.facts.get("frozen"))
     found = unfrozen_behind(program.sources, optimizer, sign.parameters, frozen)
     if found is None:
@@ -336,7 +336,7 @@ def made_late(program: Program, sign: Sign) -> Finding | None:
     if not born or optimizer is None or (making is not None and _is_of_other_parts(program, sign, making)):
         return None
     places = [kept_at(program.sources, frames) for frames in born]
-    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     weight = likely(0.92)  # that nobody trains them is seen; that somebody should is not
     title = f"no optimizer holds {whose}: a forward makes them after `{name}` was made"
     text = f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
@@ -420,7 +420,7 @@ def other_names(program: Program, sign: Sign) -> Finding | None:
     if len(found) != 1 or not loose or loose & set(found[0][2]):
         return None
     file, loop, groups, model = found[0]
-    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(program.sources, file, loop)
     group = groups.get("bias") or next(iter(groups.values()))
     kept = fresh_name(bindings.source_at(program.sources, at), "p")
@@ -484,7 +484,7 @@ def part_left_out(program: Program, sign: Sign) -> Finding | None:
     freezes = any(switches(n) is False for _, n in bindings.everywhere(program.sources, ast.stmt))
     if not root or len(given) < 2 or not named.keys() <= {n for n, _ in beside} - {part} or not freezes:
         return None
-    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     wholes = sorted(set(given.values()))
     statement = f'{target}.add_param_group({{"params": {wholes[0]}.{part}.parameters()}})'
     args = {"place": place(at), "statement": statement}

@@ -182,7 +182,7 @@ def _untold(program: Program) -> Finding | None:
     if not remedies and sum(function.needs) == len(dropped):
         return None
     what = "nothing" if nothing else "None for " + " and ".join(f"`{inputs[i]}`" for i in dropped)
-    whose = folded(sign.parameters) or "what it is applied to"
+    whose = folded(sign.parameters, beside=program.names) or "what it is applied to"
     gets = "get" if len(sign.parameters) > 1 else "gets"
     so = "computes a gradient and does not return it" if remedies else "computes no gradient for it"
     rest = "" if remedies else " Where nothing is to learn there, `requires_grad_(False)` says so."

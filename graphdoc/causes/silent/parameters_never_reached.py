@@ -169,7 +169,7 @@ def _in_training_mode(program: Program, sign: Sign) -> Finding | None:
         return None
     mode, switched, beside = found
     owner = path_of(switched)
-    name, whose = name_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = name_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     return Finding(
         *likely(0.9),  # that nobody trains it is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}, though `{owner}` is in training mode",
@@ -268,7 +268,7 @@ def _read_past(program: Program, sign: Sign) -> Finding:
     """Measured: no loss depends on these. They lie around what is read by itself, in a forward that never runs."""
     parts = [name.split(".")[:-1] for name in sign.parameters]
     whole = ".".join(p[0] for p in itertools.takewhile(lambda p: len({*p}) == 1, zip(*parts, strict=False)))
-    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters, beside=program.names)
     what = f"`{whole}`" if whole else "what holds them"
     inner = innermost_user(sign.stack)
     around = (f for f in sign.stack if f.user and inner is not None and f.function != inner.function)

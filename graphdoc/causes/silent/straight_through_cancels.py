@@ -102,7 +102,7 @@ def _undetached(node: ast.expr) -> str:
 
 def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     """The distance of a value from its own copy: zero, wherever it moves."""
-    whose, code = folded(sign.parameters), short_code(program.sources, innermost_user(sign.stack))
+    whose, code = folded(sign.parameters, beside=program.names), short_code(program.sources, innermost_user(sign.stack))
     term = "term" in sign.facts
     note = "the term then says how far the value has gone from there: choose that value yourself"
     title = f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero"
@@ -127,7 +127,8 @@ def _both_detached(program: Program, cut: Cut, at: Frame, value: str) -> Finding
     if sign is None:
         return None
     names = cut.behind or sign.parameters
-    whose, (get, receive, were, they) = folded(names), in_number(len(names) != 1, "get receive were they")
+    whose = folded(names, beside=program.names)
+    get, receive, were, they = in_number(len(names) != 1, "get receive were they")
     note = f"{whose} {receive} the gradient of the sum through `{value}`"
     weight = likely(0.97)  # that no gradient comes through is seen; that one should is what such a sum is written for
     title = f"an estimator detaches both its parts: {whose} {get} no gradient"
