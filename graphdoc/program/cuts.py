@@ -408,3 +408,20 @@ def given_by_name(program: Program, sign: Sign) -> bool:
     named = {bindings.text_of(n) for n in each(making.statement.value, ast.Name, ast.Attribute)}
     every, mine = [*optimizer.parameters, *parameters], {*parameters}
     return any(within(text, every).keys() == mine for text in named)
+
+
+# Whether a value without a graph was left by an earlier round of a loop, and kept since, or was made in this one.
+
+
+def left_by_an_earlier_round(loss: Sequence[Frame], cut: Cut) -> Frame | None:
+    """The line at which an earlier round, or call, computed a value; None where this one may have.
+
+    Where the function in which the loss and the cut part has the cut behind the line of the loss (of which ``loss`` is
+    the stack), the loss cannot come from what that line computes in the same round.
+    """
+    for ours, other in zip(loss, cut.stack, strict=False):
+        if not ours.in_function_of(other):
+            return None
+        if ours.line != other.line:
+            return other if other.user and other.line > ours.line else None
+    return None

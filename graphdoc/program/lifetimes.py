@@ -125,6 +125,18 @@ class TwoCalls:
         return first is not None and first.kind == "grad" and not first.retain_graph and not self.stepped
 
     @cached_property
+    def gathering_since(self) -> set[int]:
+        """The optimizers that the failing call alone works for, of those that were set to zero before the earlier call
+        and neither stepped nor were set to zero since: they may be meant to step with what both calls add."""
+        if self.calls is None:
+            return set()
+        theirs, mine = self.works_for
+        freeing, failing = self.calls
+        last = {e.optimizer: e for e in self.journal.events if e.index < failing.index and e.optimizer >= 0}
+        begun = {o for o, e in last.items() if e.kind == "zero_grad" and e.index < freeing.index}
+        return set(mine - theirs) & begun
+
+    @cached_property
     def only_heads_stepped(self) -> bool:
         """Whether the steps between the two calls touch nothing that both losses reach."""
         return self.calls is not None and only_heads_stepped(self.journal, self._evidence.reaches, *self.calls)

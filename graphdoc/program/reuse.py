@@ -200,6 +200,7 @@ class Reuse(OlderValues):
         """Two losses of one pass: whose optimizer has what they share."""
         return first_row(
             (lambda: self.calls is None, Role.UNKNOWN),
+            (lambda: self.frozen_by_now, Role.TARGET),
             (lambda: self.only_heads_stepped or (self.asks_for_it and self.calm), Role.TRAINED),
             (lambda: self.asks_for_it, Role.UNKNOWN),
             (lambda: self._of_one_side, Role.TARGET),
@@ -269,6 +270,13 @@ class Reuse(OlderValues):
         return once and "" not in kinds and bool(kinds - {"alone"})
 
     @cached_property
+    def frozen_by_now(self) -> bool:
+        """Whether all that lies behind was frozen between the two calls: the second loss is to train nothing of it."""
+        known = {p.name: p for p in self._evidence.parameters}
+        behind = [known[name] for name in self._all_behind if name in known]
+        return bool(self.owners) and bool(behind) and not any(p.requires_grad for p in behind)
+
+    @cached_property
     def aims_anew(self) -> bool:
         """Whether the second of two losses for different optimizers, behind the first one's step, only compares the
         values with what it computes anew, through which it trains all that it is for."""
@@ -324,10 +332,15 @@ class Reuse(OlderValues):
     def in_earlier_loss(self) -> bool:
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
         target = self.lifetime is Lifetime.SAME_PASS and self.role is Role.TARGET
-        if not target or self.coupling is not None or self.aims_anew:
+        if not target or self.coupling is not None or self.aims_anew or self.frozen_by_now:
             return target and self.coupling is not None and not self.coupling.late
         weighed = self.weighed_by
         return weighed is self.freeing if weighed is not None else bool(self.owners & self.works_for[1])
+
+    @property
+    def may_be_for_both(self) -> bool:
+        """Whether the optimizer of what the earlier loss is not for may step with what that adds."""
+        return self.in_earlier_loss and bool(self.owners & self.gathering_since)
 
     @cached_property
     def coupling(self) -> Coupling | None:
@@ -434,7 +447,7 @@ class Reuse(OlderValues):
         """Whether the owners prove it a constant: all of what lies behind is known to be owned by others than those
         that the loss which takes it in works for."""
         known = bool(self.behind) and self.journal.owners.of(self.behind).known
-        if not known or (self.weighed_by is not None and not self._of_one_side):
+        if not known or self.may_be_for_both or (self.weighed_by is not None and not self._of_one_side):
             return False
         if self.in_earlier_loss and self.coupling is None:
             return bool(self.works_for[0]) and not self.owners & self.works_for[0]

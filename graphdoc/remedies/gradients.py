@@ -45,11 +45,23 @@ def reduced(
     computed = _read_on(sources, frame, name)
     weighed = op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
     left = "whether the elements are to be averaged or added up, no run tells" * weighed
-    first = remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean")
+    number, mean = frame if _read_as_number(sources, frame, name) else None, f"{name} = {name}.mean()"
+    title = f"Average `{name}` before the backward, for what reads it as a number as well"
+    first = remedy_at(number, "add_statement", title, "unsafe", equal, statement=mean, before=True)
+    second = remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean")
     title = f"Average the loss where it is computed, at {where(computed)}" if computed is not None else ""
     note = f"{equal} What reads `{name}` later reads the mean."
     last = remedy_at(computed, "reduce_loss", title, "unsafe", note, method="mean")
-    return tuple(replace(r, open=left) for r in (*first, *last))
+    return tuple(replace(r, open=left) for r in (*first, *second, *last))
+
+
+def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
+    """Whether the function goes on to read the name as one number (``loss.item()``), which several lines may assign."""
+    scope = bindings.scope_at(sources, frame)
+    if frame is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
+        return False
+    calls = [n for n in each(scope, ast.Call) if n.lineno > frame.line]
+    return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
 
 
 def _is_weighed(sources: SourceTexts, frame: Frame | None, output: ast.expr | None) -> bool:

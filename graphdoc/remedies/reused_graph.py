@@ -34,7 +34,7 @@ from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.newer_value import behind_call, of_this_update
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import all_told, folded, listing
 
 # An ``autograd.grad`` inside a forward pass frees what the outer loss still needs: its graph is kept.
 
@@ -252,6 +252,10 @@ def as_constant(program: Program, reuse: Reuse) -> list[Remedy]:
     both = _merged(reuse, learn) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
         ways = constant_at_use(program, reuse.earlier, note, use_only=True) or in_earlier_loss(reuse, note)
+        if reuse.may_be_for_both:
+            names = listing(all_told(program.optimizers, reuse.owners & reuse.gathering_since))
+            left = f"{names} had been set to zero before both losses: whether it is to step with both, no run tells"
+            ways = [replace(r, open=left) for r in ways]
         return [*ways, *both]
     ways = constant_at_use(program, reuse.carries, note)
     if reuse.weighed_by is not None:

@@ -10,6 +10,7 @@ from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, remedy_at
 from graphdoc.model import Span
 from graphdoc.program import bindings
+from graphdoc.program.cuts import left_by_an_earlier_round
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost, span, where
@@ -131,9 +132,13 @@ def _told(program: Program, cut: Cut) -> Finding:
     runs = (
         f"{_code(program.sources, cut)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     )
+    so = "so the loss has no graph"
     useless = bindings.contexts_around(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
-    off_by = f"under {off.kind}" if off.kind else "while gradient recording is off"
-    title = f"{runs} {off_by}, so the loss has no graph"
+    earlier = _earlier(program, cut)
+    if earlier is not None:
+        runs = runs.replace("` runs", "` ran")
+        so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
+    title = f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}"
     text = _explain(program.sources, cut, off)
     spans = (
         *_marks(off),
@@ -162,6 +167,12 @@ def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
     text += "computed from it."
     more = [_CLOSURE] if off.closure is not None else []
     return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
+
+
+def _earlier(program: Program, cut: Cut) -> Frame | None:
+    """Where an earlier round left what the loss takes, to the loss of this one."""
+    failing = program.failing.stack if program.failing is not None else []
+    return left_by_an_earlier_round(missing_graph.loss_made(program.evidence.extras)[1] or failing, cut)
 
 
 def _marks(off: _Off) -> list[Span]:
@@ -217,6 +228,12 @@ def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
 
 
 def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
+    earlier = _earlier(program, cut)
+    if earlier is not None:
+        # What that round computed is right to be unrecorded: an evaluation. The loss is to have a value of its own.
+        title = f"compute the value again for this loss, instead of keeping what {where(earlier)} computed"
+        note = "Empty what keeps it before the next loss is computed: then it has a graph, and the weights of now."
+        return remedy_at(earlier, "compute_again", title, "display", note)
     if switch is None:
         return ()
     swap: tuple[Remedy, ...] = ()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import Remedy, remedy_at
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Singular, above_zero, singular_point
-from graphdoc.remedies.guarded_value import guarded, kept_above_zero
+from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.guarded_value import guarded, kept_above_zero, without_exponential
 from graphdoc.story.first_bad_value import Words, amount, called, coarse, explained, function
 
 PAGE = Page(
@@ -59,9 +61,29 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Words:
         "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
         amount(numbers, kind, operand),
         f"{function(trouble, birth)} has no finite value there.",
-        kept_above_zero(trouble, birth)
+        _given_logarithms(trouble, birth)
+        or _of_exponentials(trouble, birth)
+        or kept_above_zero(trouble, birth)
         or guarded(trouble, birth, above_zero("log", numbers), f"Keep {operand} above zero", note),
     )
+
+
+def _of_exponentials(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """For what an exponential has made so small that it is zero: a bound above it would train nothing there."""
+    makers = birth.operand.makers if birth.operand is not None else []
+    place = next((at for name, at in makers if name == "exp"), None)
+    remedies = without_exponential(place)
+    return remedies if any(applies(trouble.sources, r) for r in remedies) else ()
+
+
+def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """For a divergence whose target has nothing above zero: it may be the logarithm of one."""
+    bounds = birth.operand.bounds if birth.operand is not None else None
+    if "kl_div" not in trouble.code(birth) or bounds is None or bounds[1] > 0:
+        return ()
+    title = "Say that the target is a logarithm"
+    note = "`F.kl_div` then takes its target as log-probabilities, as it does its input."
+    return remedy_at(birth.place, "set_keyword", title, "unsafe", note, name="log_target", value="True")
 
 
 def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Words:
