@@ -422,13 +422,12 @@ def iterators_given(sources: SourceTexts) -> Iterator[tuple[str, Frame, ast.expr
         for given in values + [value for key, value in keyed if is_constant(key, "params")]:
             name = path_of(given)
             for at, value in bindings.assignments(sources, bindings.frame_of(sources, file, given), name):
-                once = isinstance(value, ast.Call) and path_of(value.func) in ("filter", "map")
-                if once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS):
+                if _is_gone_through_once(value):
                     yield name, bindings.frame_of(sources, at.file, value), value
 
 
 def put_into_groups(sources: SourceTexts) -> list[Frame]:
-    """What the program itself puts into a group of an optimizer, and is no list as it stands there:
+    """The iterators that the program itself puts into a group of an optimizer, also by a name:
     ``group["params"] = net.parameters()``, ``group.update(params=chosen)``."""
     keyed = [
         (file, node.value)
@@ -437,8 +436,14 @@ def put_into_groups(sources: SourceTexts) -> list[Frame]:
     ]
     calls = [(file, call) for file, call in bindings.everywhere(sources, ast.Call) if is_method_call(call, "update")]
     keyed += [(file, value) for file, call in calls if (value := keyword(call, "params")) is not None]
-    written = (v for v in keyed if not isinstance(v[1], ast.List | ast.ListComp | ast.Tuple))
-    return [bindings.frame_of(sources, *v) for v in written if called(v[1]) not in ("list", "sorted", "tuple")]
+    places = [(bindings.frame_of(sources, *one), one[1]) for one in keyed]
+    named = ((at, [v, *(b for _, b in bindings.assignments(sources, at, path_of(v)))]) for at, v in places)
+    return [at for at, values in named if any(map(_is_gone_through_once, values))]
+
+
+def _is_gone_through_once(value: ast.expr) -> bool:
+    once = isinstance(value, ast.Call) and path_of(value.func) in ("filter", "map")
+    return once or isinstance(value, ast.GeneratorExp) or is_method_call(value, *ITERATORS)
 
 
 def _answers(value: ast.GeneratorExp, own: str) -> list[bool | None]:

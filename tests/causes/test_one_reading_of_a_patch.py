@@ -166,3 +166,25 @@ def test_only_iterators_are_put_into_a_list(tmp_path: Path):
     assert seen.lines("cause") == ["opt.param_groups[0].update(params=net.parameters())"]
     ((_, texts),) = seen.patches()
     assert 'saved["params"] = net.state_dict()' in next(iter(texts.values())), texts
+
+
+COUNTED = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data, seen = [torch.randn(4, 3) for _ in range(40)], 0
+for i, x in enumerate(data):
+    {before}
+    net(x).square().mean().backward()
+    seen += len(x)
+    if seen >= 12 or i == len(data) - 1:
+        opt.step()
+        seen = 0
+        {behind}
+"""
+
+
+@pytest.mark.parametrize("cleared", ["before", "behind"])
+def test_a_count_or_the_end_of_the_data_ends_what_adds_up(tmp_path: Path, cleared: str):
+    places = {"before": "", "behind": "", cleared: "opt.zero_grad()"}
+    seen = observe(tmp_path, HEAD + COUNTED.format(**places))
+    assert seen.slugs == (["cleared-before-step"] if cleared == "before" else [])

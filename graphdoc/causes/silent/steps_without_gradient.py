@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, each_once, edit_at, together
-from graphdoc.program import library_calls
+from graphdoc.program import bindings, library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, likely
-from graphdoc.program.spans import innermost_user, of_sign, span, span_of
+from graphdoc.program.spans import innermost_user, loops_around, of_sign, span, span_of
 from graphdoc.remedies.fix_places import to_finish
 from graphdoc.source.paths import only
+from graphdoc.source.scopes import binds
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 PAGE = Page(
@@ -120,14 +121,13 @@ def _never_called(program: Program, sign: Sign, name: str) -> Finding:
     spans = [span("related", at, f"neither does {optimizer_of(program.optimizers, s)} here") for at, s in places[1:]]
     because = f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, and "
     because += "none was differentiated"
-    losses = [only(s.facts.get("losses") or []) for _, s in places]
-    calls = [f"{loss}.backward()" for loss in losses if loss]
+    losses = [(only(s.facts.get("losses") or []), at) for at, s in places]
+    calls = _calls(program.sources, [(loss, at) for loss, at in losses if loss])
     note = "The step then has the gradient of that loss."
     remedies: Iterable[Remedy]
-    if calls and len(calls) == len(places):
-        given = zip(places, calls, strict=True)
-        edits = [edit_at("add_statement", at, statement=call, before=True) for (at, _), call in given]
-        fix = f"call {listing(each_once([f'`{call}`' for call in calls]))} before the step"
+    if calls and all(loss for loss, _ in losses):
+        edits = [edit_at("add_statement", at, statement=call, before=True) for call, at in calls]
+        fix = f"call {listing(each_once([f'`{call}`' for call, _ in calls]))} before the step"
         remedies = together(edits, fix, "unsafe", note)
     else:
         fix = "call `backward()` on the loss, between `zero_grad()` and the step"
@@ -136,3 +136,17 @@ def _never_called(program: Program, sign: Sign, name: str) -> Finding:
         remedies = to_finish(at, "add_statement", fix, note, args, statement="LOSS.backward()", before=True)
     cause = span_of("cause", sign.stack, "finds no gradient")
     return Finding(*weight, title, text, (*cause, *spans), because=because, remedies=tuple(remedies))
+
+
+def _calls(sources: SourceTexts, losses: list[tuple[str, Frame]]) -> list[tuple[str, Frame]]:
+    """One call for each loss, and what it is to stand before: the first step that has the loss, or the loop of steps
+    in which the loss is not computed anew."""
+    found: dict[tuple[object, str], tuple[str, Frame]] = {}
+    for loss, at in sorted(losses, key=lambda one: (one[1].file, one[1].start)):
+        before = at
+        for loop in loops_around(sources, at):
+            if binds(loop, loss):
+                break
+            before = bindings.frame_of(sources, at.file, loop)
+        found.setdefault((bindings.scope_at(sources, at), loss), (f"{loss}.backward()", before))
+    return list(found.values())
