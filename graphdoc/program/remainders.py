@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
@@ -142,11 +142,25 @@ def waits_for_a_count(sources: SourceTexts, step: Sequence[Frame], call: Sequenc
         tests = conditions_on(sources, at, beside)
         if any(isinstance(op.op, ast.Mod) for test, _ in tests for op in each(test, ast.BinOp)):
             return True
-        compared = (test for test, _ in tests if isinstance(test, ast.Compare))
-        counts = (side for test in compared for side in (test.left, *test.comparators))
+        counts = (side for t in tests for n in _needed(*t) for side in (n.left, *n.comparators))
         if any(_begins_anew(sources, at, call, side) for side in counts):
             return True
     return False
+
+
+def _needed(test: ast.expr, wanted: bool) -> Iterator[ast.Compare]:
+    """The comparisons without which a condition does not hold, or does not fail; also where there is a last round, of
+    so many, beside them."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _needed(test.operand, not wanted)
+    elif isinstance(test, ast.BoolOp):
+        each_alone = isinstance(test.op, ast.And) is wanted
+        for one in test.values:
+            lasts = (any(called(n) == "len" for n in each(v, ast.Call)) for v in test.values if v is not one)
+            if each_alone or all(lasts):
+                yield from _needed(one, wanted)
+    elif isinstance(test, ast.Compare):
+        yield test
 
 
 def _begins_anew(sources: SourceTexts, step: Frame, call: Sequence[Frame], side: ast.expr) -> bool:
