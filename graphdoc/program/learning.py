@@ -12,7 +12,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
-from graphdoc.program.gathered_parameters import asks_for_gradient, module_of
+from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, module_of
 from graphdoc.program.gradient_reads import gradients_in
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
@@ -35,8 +35,9 @@ FACTORIES = (
 
 @dataclass(frozen=True)
 class Learner:
-    """A tensor without the flag: ``frame`` is the statement that binds it to ``name``. ``value`` is what makes it, if
-    that stands there alone. ``used``: where its gradient is read or the optimizer made that holds it (``held``)."""
+    """A tensor without the flag: ``frame`` is the statement that binds it to ``name``, or, without a name, the element
+    of a list. ``value`` is what makes it, if that stands there alone. ``used``: where its gradient is read or the
+    optimizer made that holds it (``held``)."""
 
     name: str
     frame: Frame
@@ -47,11 +48,12 @@ class Learner:
 
 def meant_to_learn(program: Program) -> list[Learner]:
     """The tensors that are to learn and do not require gradients, in the order in which they are made."""
-    found: dict[tuple[str, int, str], Learner] = {}
+    found: dict[tuple[str, int, int], Learner] = {}
     asked = ((made, used, held) for name, used, held in _asked(program) for made in _made(program, name, used))
     for (own, frame, value), used, held in asked:
         if _may_lack_the_flag(program, own) and not _is_whole(value, program.sources):
-            found.setdefault((frame.file, frame.line, own), Learner(own, frame, value, used, held))
+            key = (frame.file, frame.line, frame.column if not own else hash(own))
+            found.setdefault(key, Learner(own, frame, value, used, held))
     return sorted(found.values(), key=lambda one: one.frame.start)
 
 
@@ -71,19 +73,40 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
 
 
 def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
-    """Where what has this name is bound: the name, the statement, what makes it. Of a list that of its elements."""
+    """Where what has this name is bound: the name, the statement, what makes it. Elements for a loop's variable."""
     sources = program.sources
+    scope = bindings.scope_at(sources, used)
+    loops = [n for n in each(scope, ast.For) if paths.is_name(n.target, name) and n.lineno <= used.line]
+    if loops:
+        iterated = loops[-1].iter
+        if isinstance(iterated, ast.List | ast.Tuple):
+            yield from _elements(program, iterated, used)
+        elif paths.path_of(iterated):
+            yield from _made(program, paths.path_of(iterated), used)
+        return
     added = (n for n in each(bindings.tree(sources, used.file), ast.AugAssign) if paths.path_of(n.target) == name)
     updated = {n.lineno for n in added}  # by ``w -= …``, which binds nothing new
     bound = [(f, v) for f, v in bindings.assignments(sources, used, name) if f.line not in updated]
     found = [(f, v) for f, v in bound if not {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    given = made_input(program.evidence, name) if not found else None
+    if given is not None and not given.given:
+        yield given.name, given.frame, None
     for frame, value in found[:1]:
         alone = _binds_alone(sources, frame)
         if alone and isinstance(value, ast.List | ast.Tuple):
-            for element in filter(None, map(paths.path_of, value.elts)):
-                yield from _made(program, element, frame)
+            yield from _elements(program, value, frame)
         else:
             yield name, frame, bindings.frame_of(sources, frame.file, value) if alone else None
+
+
+def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
+    for element in value.elts:
+        name = paths.path_of(element)
+        if name:
+            yield from _made(program, name, at)
+        elif isinstance(element, ast.Call):
+            frame = bindings.frame_of(program.sources, at.file, element)
+            yield "", frame, frame
 
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:

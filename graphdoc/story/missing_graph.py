@@ -554,9 +554,7 @@ def forgotten_flag(
     shown = named(learners)
     many = len(learners) > 1
     held = any(one.held for one in learners)
-    spans: list[Span] = [
-        span("cause", one.frame, f"`{one.name}` is made here and does not require gradients") for one in learners[:2]
-    ]
+    spans: list[Span] = [span("cause", one.frame, _label(one)) for one in learners[:2]]
     used = learners[0].used
     spans.append(span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient"))
     lacks = "do not require gradients" if many else "does not require gradients"
@@ -573,4 +571,11 @@ def forgotten_flag(
 
 def named(learners: list[learning.Learner]) -> str:
     """How a sentence calls them: ```w` and `b```."""
-    return listing(list(dict.fromkeys(f"`{one.name}`" for one in learners)))
+    unnamed = sum(not one.name for one in learners)
+    rest = ["tensors of the list" if unnamed > 1 else "a tensor of the list"] if unnamed else []
+    return listing([*dict.fromkeys(f"`{one.name}`" for one in learners if one.name), *rest])
+
+
+def _label(one: learning.Learner) -> str:
+    made = "is made here and does not require gradients"
+    return f"`{one.name}` {made}" if one.name else made

@@ -188,3 +188,45 @@ def test_a_count_or_the_end_of_the_data_ends_what_adds_up(tmp_path: Path, cleare
     places = {"before": "", "behind": "", cleared: "opt.zero_grad()"}
     seen = observe(tmp_path, HEAD + COUNTED.format(**places))
     assert seen.slugs == (["cleared-before-step"] if cleared == "before" else [])
+
+
+LISTED = """
+params = [torch.randn(3), torch.zeros(1)]
+opt = torch.optim.SGD(params, lr=0.1)
+(torch.randn(5, 3) @ params[0] + params[1]).square().mean().backward()
+opt.step()
+"""
+
+UPDATED_IN_A_LOOP = """
+w = torch.randn(3)
+b = torch.zeros(1)
+x = torch.randn(5, 3)
+(x @ w + b).square().mean().backward()
+for p in [w, b]:
+    p.data -= 0.1 * p.grad
+"""
+
+GIVEN_TO_A_FUNCTION = """
+def train(weight, x):
+    (x @ weight).square().mean().backward()
+    weight.data -= 0.1 * weight.grad
+
+
+w = torch.randn(3)
+train(w, torch.randn(5, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "whose", "flagged"),
+    [
+        pytest.param(LISTED, "tensors of the list are given to an optimizer", 2, id="elements of a list"),
+        pytest.param(UPDATED_IN_A_LOOP, "the gradient of `w` and `b` is read", 2, id="names in a loop"),
+        pytest.param(GIVEN_TO_A_FUNCTION, "the gradient of `w` is read", 1, id="an argument"),
+    ],
+)
+def test_tensors_that_are_to_learn_get_the_flag(tmp_path: Path, program: str, whose: str, flagged: int):
+    seen = observe(tmp_path, HEAD + program)
+    assert seen.slugs == ["input-needs-grad"] and whose in seen.said
+    text = next(iter(seen.patches()[0][1].values()))
+    assert text.count("requires_grad") == flagged, text
