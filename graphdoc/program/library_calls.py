@@ -158,7 +158,7 @@ def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr) -> str:
         if is_attribute(value, "module"):
             return path_of(value.value)
         words = value.args if isinstance(value, ast.Call) else []
-        read = called(value) == "getattr" and is_constant(words[1], "module")
+        read = called(value) == "getattr" and any(is_constant(w, "module") for w in words[1:2])
         if read or (called(value).startswith("unwrap") and len(words) == 1):
             return path_of(words[0])
     return ""

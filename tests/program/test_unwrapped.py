@@ -18,6 +18,8 @@ from graphdoc.program.library_calls import wrapper_past
         ("raw = model.module if wraps(model) else model\nout = raw(x)\n", "raw(x)", "model"),
         ("raw = getattr(model, 'module', model)\nout = raw(x)\n", "raw(x)", "model"),
         ("raw = getattr(model, 'inner', model)\nout = raw(x)\n", "raw(x)", ""),
+        ("raw = getattr(*asked)\nout = raw(x)\n", "raw(x)", ""),
+        ("raw = parts.getattr('net')\nout = raw(x)\n", "raw(x)", ""),
         ("raw = model.module\nif fast:\n    raw = other.module\nout = raw(x)\n", "raw(x)", ""),
         ("out = model.module.loss(x)\n", "model.module.loss(x)", ""),
         ("out = net(x)\n", "net(x)", ""),
