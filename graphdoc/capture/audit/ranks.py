@@ -24,6 +24,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import outwards
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of
+from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
@@ -91,6 +92,7 @@ class Unreduced(Open):
         """How far it went on from one step to the next, where no gradient and no parameter was changed by it."""
         self._stepped: dict[int, list[float]] = {}
         """What a few parameters were after that step, by id."""
+        self._refs: dict[int, Ref] = {}
         self._bypassed: list[Sign] = []
         self._alone: list[Sign] = []
 
@@ -134,6 +136,13 @@ class Unreduced(Open):
         if wrapper is None or local.stack is not None:
             self._open = local, mine
 
+    def began(self, _call: EngineCall) -> None:
+        """Later calls are not looked at; what was sent since the latest step may have been the parameters."""
+        if self._alone and self._count() != self._before:
+            alive = ((i, p) for i, ref in self._refs.items() if (p := ref()) is not None)
+            if any(numbers != self._stepped[i] for i, numbers in self._sampled(alive).items()):
+                self.looks, self._alone = MOST_LOOKS, []
+
     def gave(self, _noted: Noted, _results: Any) -> None:
         assert self._open is not None
         (local, leaves), self._open = self._open, None
@@ -163,6 +172,7 @@ class Unreduced(Open):
         # A step in between, by gradients that were averaged, changes parameters as well.
         known = mine[-1].leaves if mine else self._stepped.keys()
         self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
+        self._refs = {i: Ref(held[i]) if i in held else self._refs[i] for i in self._stepped}
         self._before, self._heard = count, False
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
