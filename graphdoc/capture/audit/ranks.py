@@ -56,6 +56,8 @@ class _Local:
         self.converted = False
         self.through = False
         """Whether it came through the wrapper's own forward, whose hooks then did nothing."""
+        self.later = False
+        """Whether it is another call for one forward, or under ``no_sync()``: it counts only if it sends something."""
         self.samples: dict[int, list[float]] = {}
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
@@ -129,10 +131,10 @@ class Unreduced(Open):
             number, local.stack, through = _used_at(call.roots, mine, forward)
             local.through = through and not unknown and not local.converted
             anew, self._newest = number > self._newest, max(number, self._newest)
-            if local.through and not (anew and call.noted[1] == "backward" and wrapper.require_backward_grad_sync):
-                return  # the second call for one forward, or under `no_sync()`
             if local.through and getattr(wrapper, "_comm_hooks", None):
                 return
+            if local.through:
+                local.later = not (anew and call.noted[1] == "backward" and wrapper.require_backward_grad_sync)
         if wrapper is None or local.stack is not None:
             self._open = local, mine
 
@@ -148,11 +150,11 @@ class Unreduced(Open):
         (local, leaves), self._open = self._open, None
         if local.unknown:
             local.count = self._count()
-        if self._count() == local.count:
+        if self._count() != local.count:
+            self._heard = True
+        elif not local.later:
             local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
-        else:
-            self._heard = True
 
     def wants(self, _seen: Seen) -> bool:
         return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
