@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import islice
 from operator import ne
+from types import FunctionType
 from typing import Any
 
 from graphdoc.capture.audit.flags import modules_at_hand
@@ -274,7 +275,9 @@ class Unheld(Watch):
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
         held = [held_by(group) for group in groups]
-        once = [group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"]]
+        given = (group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"])
+        # A class of the program's own may begin anew each time.
+        once = [o for o in given if type(getattr(type(o), "__iter__", None)) is not FunctionType]
         if once or seen.id in self._walked:
             self._walk(seen, groups, once)
         if seen.steps == ENOUGH and not all(held):
@@ -305,17 +308,13 @@ class Unheld(Watch):
 
     def _walk(self, seen: Seen, groups: list[Any], once: list[Any]) -> None:
         """A step has gone through these iterators. It is the first that does, or there was nothing left of one."""
-        before = self._walked.get(seen.id, once)
-        empty = [
-            i for i, group in enumerate(groups) if before is not once and any(group["params"] is o for o in before)
-        ]
-        self._walked[seen.id] = once if before and not empty else []
+        before = self._walked.get(seen.id)
+        empty = [i for i, group in enumerate(groups) if any(group["params"] is o for o in before or ())]
+        self._walked[seen.id] = once if before != [] and not empty else []
         if empty:
-            at, facts = (
-                self._journal.latest("step", seen.id),
-                {"empty": empty, "groups": len(groups), "walked": True},
-            )
-            self._empty.append(self._sign("empty-group", at, optimizer=seen.id, count=seen.steps, facts=facts))
+            facts = {"empty": empty, "groups": len(groups), "walked": True}
+            step = self._journal.latest("step", seen.id)
+            self._empty.append(self._sign("empty-group", step, optimizer=seen.id, count=seen.steps, facts=facts))
             self._audit.tell_early()
 
     def look_again(self) -> None:
