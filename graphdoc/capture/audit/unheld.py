@@ -13,7 +13,7 @@ from typing import Any
 from graphdoc.capture.audit.flags import modules_at_hand
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import is_read_whole, values_of
-from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, MOST_TRAININGS, At, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
@@ -179,7 +179,7 @@ class Unheld(Watch):
         """By optimizer: the iterators that stood in its groups at the step before; none of them any more once told."""
         self._suspects: list[tuple[list[int], Sign]] = []
         self._frozen: set[int] = living.forgetting(set())
-        """Parameters of modules at hand that required no gradients when an optimizer made its first step."""
+        """Parameters of modules at hand that required no gradients when one of the first optimizers first stepped."""
         self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
         self._flagged: stacks.Stack | None = None
@@ -265,7 +265,7 @@ class Unheld(Watch):
         return self._ready or any(self._walked.values())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.steps == 1:
+        if seen.steps == 1 and seen.id < MOST_TRAININGS:  # a program may make one for each of its steps
             modules = [m for _, m in modules_at_hand(self._audit.torch.nn.Module, self._audit.running())]
             own = (p for m in modules for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
             frozen = [p for p in own if not p.requires_grad]

@@ -21,7 +21,7 @@ At = Noted | Entry | stacks.Stack | stacks.RawStack | list[Frame] | None
 """A place: that of a call into the engine or of another event, a stack, or frames; None for no place."""
 
 MOST_TRAININGS = 8
-"""Optimizers for which a look is counted anew."""
+"""Optimizers for which a look is counted anew, or is taken at all."""
 
 ENOUGH = 4
 """Times that the same is seen of an optimizer, and nothing else, before it is told while the run goes on."""
