@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -175,7 +176,7 @@ class Unheld(Watch):
         self._gone: list[Ref] = []
         """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
-        self._walked: dict[int, list[Any]] = {}
+        self._walked: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
         """By optimizer: the iterators that stood in its groups at the step before; none of them any more once told."""
         self._suspects: list[tuple[list[int], Sign]] = []
         self._frozen: set[int] = living.forgetting(set())
@@ -278,8 +279,8 @@ class Unheld(Watch):
         given = (group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"])
         # A class of the program's own may begin anew each time.
         once = [o for o in given if type(getattr(type(o), "__iter__", None)) is not FunctionType]
-        if once or seen.id in self._walked:
-            self._walk(seen, groups, once)
+        if once or (self._walked and optimizer in self._walked):
+            self._walk(optimizer, seen, once)
         if seen.steps == ENOUGH and not all(held):
             empty = [i for i, listed in enumerate(held) if not listed]
             spent = self._journal.spent(optimizer)
@@ -306,11 +307,11 @@ class Unheld(Watch):
             self._ready = False
             self._judge()
 
-    def _walk(self, seen: Seen, groups: list[Any], once: list[Any]) -> None:
+    def _walk(self, optimizer: Any, seen: Seen, once: list[Any]) -> None:
         """A step has gone through these iterators. It is the first that does, or there was nothing left of one."""
-        before = self._walked.get(seen.id)
+        before, groups = self._walked.get(optimizer), optimizer.param_groups
         empty = [i for i, group in enumerate(groups) if any(group["params"] is o for o in before or ())]
-        self._walked[seen.id] = once if before != [] and not empty else []
+        self._walked[optimizer] = once if before != [] and not empty else []
         if empty:
             facts = {"empty": empty, "groups": len(groups), "walked": True}
             step = self._journal.latest("step", seen.id)
