@@ -26,9 +26,9 @@ MOST_TRAININGS = 8
 ENOUGH = 4
 """Times that the same is seen of an optimizer, and nothing else, before it is told while the run goes on."""
 FEW = 2
-"""Times that are enough at the end of a run in which there were no others."""
+"""Times that are enough where something else speaks for it, or at the end of a run in which there were no others."""
 OFTEN = 2
-"""Graphs, or calls, in which the same is seen before it is told of them."""
+"""Graphs, calls or steps in which the same is seen before it is told of them."""
 
 
 class EngineCall:
