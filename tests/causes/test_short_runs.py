@@ -223,3 +223,21 @@ def test_two_calls_on_each_loss_are_proof_from_the_second_step_on(tmp_path: Path
     seen = observe(tmp_path, f"{HEAD}for _ in range(2): {calls}")
     told = [] if cleared else [("repeated-backward", "certain")]
     assert [(f.cause.slug, f.finding.confidence) for f in seen.found] == told
+
+
+def test_the_names_of_losses_are_read_without_touching_the_programs_objects(tmp_path: Path) -> None:
+    code = """
+class Later:
+    touched = 0
+    @property
+    def __class__(self): Later.touched += 1; return object
+def train(lazy):
+    for _ in range(6):
+        value = loss()
+        opt.step()
+train(Later())
+assert not Later.touched
+"""
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs == ["steps-without-gradient"]
+    assert seen.result.status == 0

@@ -132,3 +132,52 @@ def test_an_iterator_that_a_function_returns_and_a_closure_uses_is_told_and_mend
 
 def test_a_list_that_a_function_returns_and_a_closure_uses_is_healthy(tmp_path: Path) -> None:
     assert observe(tmp_path, BOUNDED.replace("COPY", "list")).slugs == []
+
+
+AGAIN = """\
+import torch
+
+class Chosen:
+    def __init__(self, net): self.net = net
+    def __iter__(self):
+        self.left = [p for p in self.net.parameters() if p.requires_grad]
+        return self
+    def __next__(self):
+        if not self.left: raise StopIteration
+        return self.left.pop()
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+optimizer.param_groups[0]["params"] = Chosen(net)
+for _ in range(10):
+    optimizer.zero_grad()
+    net(torch.randn(32, 4)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_an_iterator_that_begins_anew_each_time_is_healthy(tmp_path: Path) -> None:
+    assert observe(tmp_path, AGAIN).slugs == []
+
+
+ENDED = """\
+import gc, torch, weakref
+
+def train():
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    for _ in range(6):
+        net.zero_grad()
+        net(torch.randn(32, 4)).pow(2).mean().backward()
+        optimizer.param_groups[0]["params"] = filter(lambda p: p is not net.bias, net.parameters())
+        optimizer.step()
+    return weakref.ref(net)
+net = train()
+gc.collect()
+assert net() is None
+"""
+
+
+def test_an_iterator_that_was_looked_at_keeps_no_network_alive(tmp_path: Path) -> None:
+    seen = observe(tmp_path, ENDED)
+    assert seen.slugs == []
+    assert seen.result.status == 0

@@ -24,6 +24,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import outwards
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of
+from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
@@ -55,6 +56,8 @@ class _Local:
         self.converted = False
         self.through = False
         """Whether it came through the wrapper's own forward, whose hooks then did nothing."""
+        self.later = False
+        """Whether it is another call for one forward, or under ``no_sync()``: it counts only if it sends something."""
         self.samples: dict[int, list[float]] = {}
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
@@ -91,6 +94,7 @@ class Unreduced(Open):
         """How far it went on from one step to the next, where no gradient and no parameter was changed by it."""
         self._stepped: dict[int, list[float]] = {}
         """What a few parameters were after that step, by id."""
+        self._refs: dict[int, Ref] = {}
         self._bypassed: list[Sign] = []
         self._alone: list[Sign] = []
 
@@ -127,23 +131,30 @@ class Unreduced(Open):
             number, local.stack, through = _used_at(call.roots, mine, forward)
             local.through = through and not unknown and not local.converted
             anew, self._newest = number > self._newest, max(number, self._newest)
-            if local.through and not (anew and call.noted[1] == "backward" and wrapper.require_backward_grad_sync):
-                return  # the second call for one forward, or under `no_sync()`
             if local.through and getattr(wrapper, "_comm_hooks", None):
                 return
+            if local.through:
+                local.later = not (anew and call.noted[1] == "backward" and wrapper.require_backward_grad_sync)
         if wrapper is None or local.stack is not None:
             self._open = local, mine
+
+    def began(self, _call: EngineCall) -> None:
+        """Later calls are not looked at; what was sent since the latest step may have been the parameters."""
+        if self._alone and self._count() != self._before:
+            alive = ((i, p) for i, ref in self._refs.items() if (p := ref()) is not None)
+            if any(numbers != self._stepped[i] for i, numbers in self._sampled(alive).items()):
+                self.looks, self._alone = MOST_LOOKS, []
 
     def gave(self, _noted: Noted, _results: Any) -> None:
         assert self._open is not None
         (local, leaves), self._open = self._open, None
         if local.unknown:
             local.count = self._count()
-        if self._count() == local.count:
+        if self._count() != local.count:
+            self._heard = True
+        elif not local.later:
             local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
-        else:
-            self._heard = True
 
     def wants(self, _seen: Seen) -> bool:
         return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
@@ -163,6 +174,7 @@ class Unreduced(Open):
         # A step in between, by gradients that were averaged, changes parameters as well.
         known = mine[-1].leaves if mine else self._stepped.keys()
         self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
+        self._refs = {i: Ref(held[i]) if i in held else self._refs[i] for i in self._stepped}
         self._before, self._heard = count, False
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:

@@ -15,13 +15,13 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import REMAINDER, lines_with, numbers_named
 from graphdoc.capture.tensors.facts import (
+    grad_fn_of,
     has_gradient,
     held_by,
     instances_of,
     is_hooked,
     parameters_of,
     steps_alone,
-    users_frame,
     version_of,
 )
 from graphdoc.capture.tensors.living import Ref
@@ -265,9 +265,9 @@ class Starved(Open):
             return self._sign_at("held-stale", noted, facts={"no_call": False, "gathered": gathered}, **told)
         named = audit.named(id(t) for ref in leaves if (t := ref()) is not None)
         facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
-        frame, tensor = users_frame(sys._getframe(1)), audit.torch.Tensor
-        near = frame.f_locals.items() if frame is not None and noted is None else ()
-        facts["losses"] = [n for n, t in near if isinstance(t, tensor) and t.numel() == 1 and t.grad_fn is not None]
+        running, kind = audit.running() if noted is None else [], audit.torch.Tensor
+        near = [(n, t) for n, t in running[0].f_locals.items() if kind in type(t).__mro__] if running else []
+        facts["losses"] = [n for n, t in near if t.numel() == 1 and grad_fn_of(t) is not None]
         names = audit.named(map(id, mine))
         return self._sign_at("starved", step, noted, parameters=names, optimizer=seen.id, facts=facts)
 

@@ -19,7 +19,7 @@ from graphdoc.capture.audit.inner import has_derivative
 from graphdoc.capture.events.cut_records import Record, came_without_graph, is_users, records_behind
 from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import Part, added_up, constants, kind_of, missed_by, parts_of, top_of
+from graphdoc.capture.graph.summands import Part, added_up, constants, kind_of, missed_by, parts_of, reshaped, top_of
 from graphdoc.capture.graph.walk import DEEP, inputs_of, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of
@@ -317,10 +317,10 @@ class TermWatch(CutWatch):
                 self.terms[result.grad_fn._sequence_nr()] = (alone or [cut], stacks.stack_here(4))
 
     def _lacks(self, result: Any, cut: Record, cuts: list[Record]) -> bool:
-        """Whether a sum of values lacks what was cut off. Not where the other side is the very value that was cut: what
-        is added is then its difference to another one, say, which takes its place. Nor where nothing had a graph, and
-        the sum leads to none of the same: they may be trained in turns."""
-        made = map(stacks.stack_of, inputs_of(result.grad_fn))
+        """Whether a sum of values lacks what was cut off. Not where the other side is the very value that was cut, in
+        another shape or times a number perhaps: what is added is then its difference to another one, say, which takes
+        its place. Nor where nothing had a graph, and the sum leads to none of the same, which take turns perhaps."""
+        made = map(stacks.stack_of, reached(inputs_of(result.grad_fn), reshaped, 200))
         taken = {site_of(kept) for kept in made if kept is not None}
         if any(site_of(origin.raw) in taken for c in cuts for origin in c.origins):
             return False

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import islice
 from operator import ne
+from types import FunctionType
 from typing import Any
 
 from graphdoc.capture.audit.flags import modules_at_hand
 from graphdoc.capture.audit.hidden import held_beside, inside, modules_inside, unregistered
 from graphdoc.capture.audit.moved import is_read_whole, values_of
-from graphdoc.capture.audit.watch import ENOUGH, FEW, At, EngineCall, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, MOST_TRAININGS, At, EngineCall, Watch
 from graphdoc.capture.events.journal import Noted, Seen
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
@@ -174,11 +176,11 @@ class Unheld(Watch):
         self._gone: list[Ref] = []
         """What an optimizer holds under a name of its own, and nothing has used so far."""
         self._empty: list[Sign] = []
-        self._walked: dict[int, list[Any]] = {}
+        self._walked: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
         """By optimizer: the iterators that stood in its groups at the step before; none of them any more once told."""
         self._suspects: list[tuple[list[int], Sign]] = []
         self._frozen: set[int] = living.forgetting(set())
-        """Parameters of modules at hand that required no gradients when an optimizer made its first step."""
+        """Parameters of modules at hand that required no gradients when one of the first optimizers first stepped."""
         self.brought: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
         self._flagged: stacks.Stack | None = None
@@ -264,7 +266,7 @@ class Unheld(Watch):
         return self._ready or any(self._walked.values())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        if seen.steps == 1:
+        if seen.steps == 1 and seen.id < MOST_TRAININGS:  # a program may make one for each of its steps
             modules = [m for _, m in modules_at_hand(self._audit.torch.nn.Module, self._audit.running())]
             own = (p for m in modules for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
             frozen = [p for p in own if not p.requires_grad]
@@ -274,9 +276,11 @@ class Unheld(Watch):
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
         held = [held_by(group) for group in groups]
-        once = [group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"]]
-        if once or seen.id in self._walked:
-            self._walk(seen, groups, once)
+        given = (group["params"] for group, listed in zip(groups, held, strict=True) if listed is not group["params"])
+        # A class of the program's own may begin anew each time.
+        once = [o for o in given if type(getattr(type(o), "__iter__", None)) is not FunctionType]
+        if once or (self._walked and optimizer in self._walked):
+            self._walk(optimizer, seen, once)
         if seen.steps == ENOUGH and not all(held):
             empty = [i for i, listed in enumerate(held) if not listed]
             spent = self._journal.spent(optimizer)
@@ -303,19 +307,15 @@ class Unheld(Watch):
             self._ready = False
             self._judge()
 
-    def _walk(self, seen: Seen, groups: list[Any], once: list[Any]) -> None:
+    def _walk(self, optimizer: Any, seen: Seen, once: list[Any]) -> None:
         """A step has gone through these iterators. It is the first that does, or there was nothing left of one."""
-        before = self._walked.get(seen.id, once)
-        empty = [
-            i for i, group in enumerate(groups) if before is not once and any(group["params"] is o for o in before)
-        ]
-        self._walked[seen.id] = once if before and not empty else []
+        before, groups = self._walked.get(optimizer), optimizer.param_groups
+        empty = [i for i, group in enumerate(groups) if any(group["params"] is o for o in before or ())]
+        self._walked[optimizer] = once if before != [] and not empty else []
         if empty:
-            at, facts = (
-                self._journal.latest("step", seen.id),
-                {"empty": empty, "groups": len(groups), "walked": True},
-            )
-            self._empty.append(self._sign("empty-group", at, optimizer=seen.id, count=seen.steps, facts=facts))
+            facts = {"empty": empty, "groups": len(groups), "walked": True}
+            step = self._journal.latest("step", seen.id)
+            self._empty.append(self._sign("empty-group", step, optimizer=seen.id, count=seen.steps, facts=facts))
             self._audit.tell_early()
 
     def look_again(self) -> None:

@@ -21,14 +21,14 @@ At = Noted | Entry | stacks.Stack | stacks.RawStack | list[Frame] | None
 """A place: that of a call into the engine or of another event, a stack, or frames; None for no place."""
 
 MOST_TRAININGS = 8
-"""Optimizers for which a look is counted anew."""
+"""Optimizers for which a look is counted anew, or is taken at all."""
 
 ENOUGH = 4
 """Times that the same is seen of an optimizer, and nothing else, before it is told while the run goes on."""
 FEW = 2
-"""Times that are enough at the end of a run in which there were no others."""
+"""Times that are enough where something else speaks for it, or at the end of a run in which there were no others."""
 OFTEN = 2
-"""Graphs, or calls, in which the same is seen before it is told of them."""
+"""Graphs, calls or steps in which the same is seen before it is told of them."""
 
 
 class EngineCall:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from graphdoc.capture.graph.walk import DEEP, Graph, inputs_of, nodes_behind, output_shape, reached
+from graphdoc.capture.graph.walk import DEEP, VIEWS, Graph, inputs_of, nodes_behind, output_shape, reached
 
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
@@ -82,6 +82,12 @@ def _added_in(node: Any, whole: Collection[Any]) -> list[Any]:
     taken, kind = inputs_of(node), kind_of(node)
     added = is_linear(node) or kind in _PICKING or (kind in PRODUCTS and len(taken) == 1)
     return taken if added and node not in whole else []
+
+
+def reshaped(node: Any) -> list[Any]:
+    """What a node gives in another shape, or times one number."""
+    scaled = type(node).__name__ in SCALING and factor_of(node) is not None
+    return inputs_of(node) if scaled or type(node).__name__ in VIEWS else []
 
 
 def kind_of(node: Any) -> str:
