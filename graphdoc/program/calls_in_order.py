@@ -250,8 +250,26 @@ def _as_target(
     return targets, own
 
 
+def is_aim(carry: Carried) -> bool:
+    """Whether a loss takes a value in as its target."""
+    return _target_of(carry) is not None
+
+
+def is_fitted(carry: Carried) -> bool:
+    """Whether a loss takes a value in as what is to become its target."""
+    found = _argument_of(carry)
+    return found is not None and not found[2]
+
+
 def _target_of(carry: Carried) -> Target | None:
-    """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
+    """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
+    found = _argument_of(carry)
+    return found[:2] if found is not None and found[2] else None
+
+
+def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
+    """The expression given to a loss through which the value is taken in, the name of that loss, and whether it is the
+    target's.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
@@ -266,15 +284,16 @@ def _target_of(carry: Carried) -> Target | None:
             name = text_of(call.func)
             place, first = (frame_of(sources, frame, e) for e in (target, given))
             if frame.column and frame.lies_in(place):
-                return place, name
+                return place, name, True
             if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
-                return (place, name) if text_of(target) in names - {text_of(given)} else None
-            of_given = _comes_from(sources, scope, given, frame)
+                if text_of(target) in names - {text_of(given)}:
+                    return place, name, True
+                return (first, name, False) if text_of(given) in names - {text_of(target)} else None
             if _comes_from(sources, scope, target, frame):
-                return None if of_given else (place, name)
-            if (frame.column and frame.lies_in(first)) or of_given:
-                return None
+                return None if _comes_from(sources, scope, given, frame) else (place, name, True)
+            if (frame.column and frame.lies_in(first)) or _comes_from(sources, scope, given, frame):
+                return first, name, False
     return None
 
 

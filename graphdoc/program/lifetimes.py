@@ -350,6 +350,7 @@ class OlderValues(EarlierTerms):
             ),
             (lambda: self._foreign, Lifetime.UNKNOWN),
             (lambda: stored or self._one_of_a_list or self._left_a_list or self._each_round_makes_one, Lifetime.STORED),
+            (lambda: self._renewed, Lifetime.RECURS),
             (lambda: True, Lifetime.MADE_ONCE),
         )
 
@@ -429,6 +430,12 @@ class OlderValues(EarlierTerms):
         calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
         roots = {root for e in calls for root in e.roots}
         return any(rounds.leads_to(c, roots) for c in self._crossing)
+
+    @cached_property
+    def _renewed(self) -> bool:
+        """What is held under the tensor's names was made at the same place later: the expression ran again since."""
+        holders = [h for c in self._crossing for h in c.holders]
+        return bool(holders) and not any(h.exact for h in holders)
 
     @cached_property
     def _renewed_since(self) -> bool:

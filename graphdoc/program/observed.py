@@ -19,6 +19,7 @@ from graphdoc.evidence import (
     Raised,
     Sign,
     SourceTexts,
+    Stale,
     Step,
     Tensor,
 )
@@ -144,7 +145,13 @@ def older_part(
 
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
-    edges = [kept_behind_call(evidence, c, failing) for c in evidence.older_edges if c.dead and not this_round(c)]
+    by_write = _is_value_written(evidence.failing_node, evidence.stale)
+    edges = [
+        kept_behind_call(evidence, c, failing)
+        for c in evidence.older_edges
+        if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
+        if not this_round(c)
+    ]
     carries = carried(evidence, edges)
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
@@ -174,6 +181,28 @@ def _was_kept(events: list[Event], journal: Journal, made: int, behind: set[str]
     calls = (e for e in events if e.kind in DIFFERENTIATING and e.sequence > made and not e.failed)
     kept = (e for e in calls if e.retain_graph and not e.create_graph)
     return any(not (known := set(journal.reaches(e))) or bool(known & behind) for e in kept)
+
+
+def _is_value_written(met: Node | None, stale: list[Stale]) -> bool:
+    """Whether backward met a value that was written into; of a parameter it was a step that made the part old."""
+    of_parameters = (s.node for s in stale if s.tensor.kind == "parameter")
+    return met is not None and met.state == "stale" and met.id not in of_parameters
+
+
+def _surely_unused(journal: Journal, failing: Event | None, producer: Node | None, carry: OlderEdge) -> bool:
+    """Whether no earlier call has used what lies behind an edge, which is there by age alone where a value was written
+    into: what each call since its making reached is known, and is none of it.
+
+    A discriminator that learned from detached images: its call came after them, and never went near their graph.
+    """
+    if producer is None or failing is None or not carry.behind:
+        return False
+    first = journal.events[0]
+    if (first.index and first.sequence > producer.sequence) or not journal.is_complete(first, failing):
+        return False  # a call may have fallen out of the journal
+    calls = [e for e in journal.events if e.kind in DIFFERENTIATING and e.index < failing.index]
+    behind = set(carry.behind)
+    return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
 
 
 _CONVERSIONS = ("numpy", "tolist", "item")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
@@ -14,7 +14,7 @@ from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.reuse import Reuse, SlicedBuffer, is_reference
+from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
 from graphdoc.program.spans import in_function, is_at, level_of, node_loop_of
 from graphdoc.program.writers import (
@@ -55,9 +55,27 @@ def takes_only_older(folded: Folded | None, node: int) -> bool:
     return bool(taken) and all(part.older and not part.parameters for part in taken)
 
 
+def reached_without_nodes(folded: Folded | None, nodes: Iterable[int]) -> set[str] | None:
+    """The parameters that the failing loss still reaches where what made these nodes gives constants; None where the
+    graph is folded too much to tell.
+    """
+    return _reached_without(folded, {folded.home(n) for n in nodes} - {-1} if folded is not None else set())
+
+
+def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
+    """The same where all that is computed in or below a line gives constants. None as well where it is not known of
+    every part at which line of that function it was computed: a part tells the innermost of its frames.
+    """
+    parts = [(n, p) for n, p in enumerate(folded.parts) if not p.parameters] if folded is not None else []
+    level = [(n, f) for n, p in parts for f in p.stack if f.in_function_of(line)]
+    if {n for n, _ in level} != {n for n, _ in parts}:
+        return None
+    return _reached_without(folded, {n for n, f in level if f.line == line.line})
+
+
 def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> set[str] | None:
-    """The parameters that the failing loss still reaches where all that is computed in or below these places gives
-    constants; empty where that is the loss. None where of a part it is not known whether it was computed there.
+    """The same where all that is computed in or below these places gives constants; empty where that is the loss.
+    None where of a part it is not known whether it was computed there.
     """
     cut: set[int] = set()
     for at in places:
@@ -420,8 +438,9 @@ class Overwrite(OverwrittenTensor):
         if self.same_loss or self._learns_on_the_way or itself or self.reuse is None:
             return self.same_loss or self._learns_on_the_way or itself
         # Where an earlier update has learned from entries of a store, no order of calls lets two do that.
-        stored = self.reuse.lifetime is Lifetime.STORED and self.keeping_calls
-        return not stored and is_needed(self._evidence.fresh_reaches, carries, self.trained)
+        stored = self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several
+        learns = is_needed(self._evidence.fresh_reaches, carries, self.trained)
+        return not stored and (learns or (bool(self.own) and self._of_one_update))
 
     @cached_property
     def _learns_on_the_way(self) -> bool:
@@ -436,6 +455,19 @@ class Overwrite(OverwrittenTensor):
         own = [self.trained & set(c.behind) for c in reuse.carries if not c.is_of_earlier_loss]
         anew = set().union(*own) <= set(self._evidence.fresh_reaches)
         return len(own) == len(reuse.carries) and all(own) and not (anew and is_reference(reuse.carries))
+
+    @cached_property
+    def _of_one_update(self) -> bool:
+        """Whether both losses train what lies behind, and nothing that this one trains was stepped since it was made.
+
+        A generator that learns from the scores on which the discriminator has learned, in the same round.
+        """
+        reuse = self.reuse
+        if reuse is None or reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
+            return False
+        made, mine = min((c.made.sequence for c in reuse.carries), default=None), reuse.works_for[1]
+        steps = (e for e in self._evidence.events if e.kind == "step" and e.optimizer in mine)
+        return made is not None and bool(mine) and not any(e.sequence > made for e in steps)
 
     @cached_property
     def covered_up(self) -> bool:
@@ -463,6 +495,16 @@ class Overwrite(OverwrittenTensor):
         once = reuse is not None and reuse.same_line and reuse.lifetime is Lifetime.MADE_ONCE
         in_step = failing is not None and any(map(is_optimizers, failing.stack))
         return once and in_step and self._carried and not self.same_loss and bool(self.keeping_calls)
+
+    @cached_property
+    def one_of_several(self) -> bool:
+        """Whether this loss takes some entries of a store alone, beside others of the same age: an earlier call that
+        reached the same leaves may have walked one of those, and never this one."""
+        carries = self.reuse.carries if self.reuse is not None else []
+        taken = {h.path for c in carries for h in c.tensor.holders}
+        stores = {path.partition("[")[0] for path in taken if "[" in path}
+        kept = {h.path for t in self._evidence.held_tensors for h in t.holders}
+        return any(path.partition("[")[0] in stores and path not in taken for path in kept if "[" in path)
 
     @cached_property
     def _carried(self) -> bool:

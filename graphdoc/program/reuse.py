@@ -9,22 +9,35 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame
-from graphdoc.program.bindings import expression_at, source_at, statement_at
-from graphdoc.program.calls_in_order import Coupling, one_way
-from graphdoc.program.carried_names import Carried, by_places, carried
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, SourceTexts
+from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at, statement_at
+from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
+from graphdoc.program.carried_names import Carried, bound_names, by_places, carried
 from graphdoc.program.custom_functions import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
 from graphdoc.program.spans import reached, user_line
 from graphdoc.source.expressions import counts, first_index
-from graphdoc.source.module import Source
-from graphdoc.source.paths import key, sole_target, without_subscripts
-
-_SUMS = ("AddBackward0", "SubBackward0")
+from graphdoc.source.module import Source, each, given_to
+from graphdoc.source.paths import called, key, sole_target, without_subscripts
 
 # A value from before the updates that the loss compares with what it computes anew: the old policy's log-probability,
 # a prediction taken as a target. It is data, whatever trains what lies behind it.
+
+MOST_ASSIGNMENTS = 2
+"""Assignments that are followed from an operand to the call that computed it."""
+_SUMS = ("AddBackward0", "SubBackward0")
+_COMPARING = (
+    "SubBackward",
+    "DivBackward",
+    "RsubBackward",
+    "MseLoss",
+    "L1Loss",
+    "SmoothL1",
+    "Huber",
+    "KlDiv",
+    "CrossEntropy",
+)
 
 
 def is_reference(carries: list[Carried]) -> bool:
@@ -33,10 +46,37 @@ def is_reference(carries: list[Carried]) -> bool:
 
     To be asked where everything that the loss is meant to train behind them gets gradient through the rest, too.
     """
-    set_against = [c.compared in ("ratio", "distance") for c in carries]
+    set_against = [c.compared in ("ratio", "distance") or _compared(c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
     beside = [c.factor or c.compared for c in carries]
     return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
+
+
+def _compared(carry: Carried) -> bool:
+    at, sources = user_line(carry.taken), carry.run.sources
+    if at is None or carry.taken is None or not carry.taken.op.startswith(_COMPARING):
+        return False
+    # The functions that computed the old value, by their last name, and the call of the user's own line.
+    makers = {f.function.rpartition(".")[2] for f in carry.making}
+    makers |= {called(expression_at(sources, f)) for f in carry.making}
+    # What this function itself has kept the old value as is the old value, and not the new one beside it.
+    here = [f for f in carry.making if f.in_function_of(at)]
+    kept = {name for f in here for name in bound_names(sources, f)}
+    others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
+    return any(_called_in(sources, at, n) & makers - {"<module>", "__init__", "main", ""} for n in others)
+
+
+def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
+    node = expression_at(sources, at)
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    return given_to(node) if isinstance(node, ast.Call) else []
+
+
+def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
+    """The functions called in an expression, and in what was assigned to the names that it reads."""
+    behind = made_of(scope_at(sources, at), value, most=MOST_ASSIGNMENTS).expressions
+    return {called(n) for e in behind for n in each(e, ast.Call)}
 
 
 # Which statements a graph leads through: read off the nodes that they made, where the source shows names alone. A
@@ -257,7 +297,7 @@ class Reuse(OlderValues):
         """Whether a reference that was made once may be meant to be computed anew with what is compared with it: what
         a pass is drawn to by a distance (the mean of a class), not the one side of a ratio or of a divergence."""
         kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
-        return kept and any(c.compared == "distance" for c in self._crossing)
+        return kept and any(c.compared == "distance" and not _compared(c) for c in self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:
@@ -284,6 +324,11 @@ class Reuse(OlderValues):
         own = self._all_behind & self.journal.owners.parameters(mine)
         anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= self.fresh
         return anew and all(c.is_compared for c in self._crossing)
+
+    @cached_property
+    def fitted(self) -> bool:
+        """Whether the failing loss takes one of the values in as what is to become its target."""
+        return any(map(is_fitted, self._crossing))
 
     @cached_property
     def two_losses_of_one_pass(self) -> bool:
@@ -313,10 +358,10 @@ class Reuse(OlderValues):
 
     @cached_property
     def may_be_data(self) -> bool:
-        """Whether one of two losses of a pass reaches something that the other one fits by a weight alone: that
-        may be meant as data, whoever steps for both."""
+        """Whether one of two losses of a pass reaches something that the other one fits by a weight alone, or by what
+        it aims at: that may be meant as data, whoever steps for both."""
         larger, edges = self._larger
-        aside = [c for c in edges if c.factor] if larger is not None else []
+        aside = [c for c in edges if c.factor or is_aim(c)] if larger is not None else []
         others = {name for c in edges if c not in aside for name in c.behind}
         return bool({name for c in aside for name in c.behind} - others)
 

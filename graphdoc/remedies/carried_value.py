@@ -16,7 +16,7 @@ from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import element_of, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, in_function, inside, is_at, loop_of, node_loop_of, place, user_line, where
 from graphdoc.remedies.constant_value import constant_at_use, constant_note, ends_a_way, tuple_of
 from graphdoc.remedies.fix_places import frame_at, left_open
@@ -358,6 +358,8 @@ def from_carrying(program: Program, reuse: Reuse) -> list[Remedy]:
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
+    if reuse.role is Role.REFERENCE and reuse.fitted:
+        ways = [replace(r, open="the loss then learns through its target alone") for r in ways]
     if by_method or with_none:
         ways = [left_open(r, "whether each iteration is to begin like the first one, no run tells") for r in ways]
     return ways

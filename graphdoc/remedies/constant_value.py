@@ -78,7 +78,7 @@ def constant_at_use(
     the loss learns from the value alone.
     """
     carries = list(carries)
-    if overwrites.is_needed([*program.evidence.fresh_reaches, *otherwise], carries, program.trained):
+    if _ends_learning(program, carries, otherwise, alone):
         return []
     sources, failing = program.sources, program.failing
     values = [(c, *c.handing_on) for c in by_places(carries) if c.handing_on is not None]
@@ -128,6 +128,17 @@ def _edit_at_use(program: Program, c: Carried, made: Frame, used: Frame) -> tupl
         return edit_at("detach_expression", use[0], operands=[[use[1], use[2]]]), use[1]
     whole = _whole_use(program, c, used)
     return whole, code_at(program.sources, used) if whole is not None else ""
+
+
+def _ends_learning(program: Program, carries: list[Carried], otherwise: Iterable[str], alone: bool) -> bool:
+    """Whether the failing loss would reach nothing that it is to train."""
+    evidence, trained = program.evidence, program.trained
+    if overwrites.is_needed([*evidence.fresh_reaches, *otherwise], carries, trained):
+        return True
+    if any(c.is_of_earlier_loss for c in carries):
+        return False  # the graph that is known is not that of the loss which takes them in so
+    left = overwrites.reached_without_nodes(evidence.folded, [c.producer for c in carries])
+    return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
 
 
 def ends_a_way(program: Program, computed: Sequence[Frame]) -> bool:
@@ -182,8 +193,9 @@ def _use(program: Program, c: Carried, made: Frame, levels: list[Frame]) -> tupl
         bound = c.names_taken_up if level == 0 else []
         local = carried_names.local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = carried_names.attributes_of_one_object(program.sources, frame, c.holders)
-        read = carried_names.operands_in(program.sources, frame, [*bound, *local, *c.paths])
-        parts = carried_names.slices_in(program.sources, frame, [*kept, *bound, *c.paths])
+        paths = [p for p in c.paths if p not in _of_others(c, frame)]
+        read = carried_names.operands_in(program.sources, frame, [*bound, *local, *paths])
+        parts = carried_names.slices_in(program.sources, frame, [*kept, *bound, *paths])
         for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
             if name in parts and name not in (*read, *kept) and structure != "tensor":
@@ -195,6 +207,14 @@ def _use(program: Program, c: Carried, made: Frame, levels: list[Frame]) -> tupl
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure
     return None
+
+
+def _of_others(c: Carried, frame: Frame) -> set[str]:
+    """The paths by which other functions know a value where this one knows it by one of its own: what bears such a name
+    here is something else (``learn(other, mine)`` of ``def learn(self, mine, other)``)."""
+    here = {p for h in c.holders if carried_names.is_local(h, frame) for p in (h.path, h.base)}
+    there = {p for h in c.holders if not carried_names.is_local(h, frame) for p in (h.path, h.base)}
+    return {p for p in there - here if not p.startswith(("self.", "cls."))} if here else set()
 
 
 def _whole_use(program: Program, c: Carried, used: Frame) -> dict[str, Any] | None:

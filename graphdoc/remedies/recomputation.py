@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy, edit_at, remedy_at
 from graphdoc.program.asked_gradients import asks_the_same
 from graphdoc.program.bindings import (
@@ -105,7 +105,8 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         if c.meeting is None:
             continue
         made, used = c.meeting
-        out.append(titled(program.sources, _in_round(program, reuse, made, used), made, "in the loop"))
+        if not _constructs(c.made, made):
+            out.append(titled(program.sources, _in_round(program, reuse, made, used), made, "in the loop"))
         reader = _inner_reader(program.sources, made, c.using)
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
@@ -120,7 +121,7 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
     these have graphs of their own."""
     out: list[Remedy] = []
     for c in reuse.values[:MOST_PLACES]:
-        if c.meeting is None:
+        if c.meeting is None or _constructs(c.made, c.meeting[0]):
             continue
         alone = _in_round(program, reuse, *c.meeting)
         whole = replace(alone, args={**alone.args, "whole": True})
@@ -198,6 +199,13 @@ def _caches(sources: SourceTexts, frame: Frame) -> bool:
     decorators = function.decorator_list if function is not None else []
     names = (ast.unparse(d.func if isinstance(d, ast.Call) else d).rsplit(".", 1)[-1] for d in decorators)
     return any(n in ("cached_property", "lru_cache", "cache") for n in names)
+
+
+def _constructs(producer: Node, made: Frame) -> bool:
+    """Whether the statement at ``made`` built an object, which then computed the value."""
+    start = next((i for i, f in enumerate(producer.stack) if f is made), len(producer.stack))
+    inner = [f for f in producer.stack[start + 1 :] if "distributions" not in f.file]
+    return any(f.function.rpartition(".")[2] == "__init__" for f in inner)
 
 
 def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Frame | None:

@@ -327,7 +327,15 @@ def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: 
         return None
     way, (first, last) = alike(cut.stack, raised.stack), _function_of(sources, switch)
     below = [i for i, f in enumerate(way) if f.file == switch.file and max(first, switch.line + 1) <= f.line <= last]
-    return innermost_user(way[below[0] :]) if below else None
+    found = innermost_user(way[below[0] :]) if below else None
+    return found if found is None or not _all_of_the_block(sources, switch, found) else None
+
+
+def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
+    """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
+    root = bindings.tree(sources, switch.file) if call.file == switch.file else None
+    blocks = (n for n in each(root, ast.With) if len(n.body) == 1 and n.lineno <= switch.line < n.body[0].lineno)
+    return any(not hasattr(n.body[0], "body") and paths.covers(n.body[0], call.line) for n in blocks)
 
 
 def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, carried, operands_in
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, is_all_of_loss
+from graphdoc.program.overwrites import Overwrite, is_all_of_loss, reached_without_line
 from graphdoc.program.reuse import lines_with, takes_up_anew, ways_to, without_graph
 from graphdoc.program.spans import (
     depth,
@@ -576,4 +576,5 @@ def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
     whole = [f for f in at.forwards if (v := values[Place.of(f)]) is not None and source.place(v) == Place.of(f)]
     foreign = [f for f in whole if (names := behind.get((f.line, f.column))) and not names & trained]
     # What a statement gives besides may be what the loss learns from.
-    return [f for f in foreign if len(bound_names(program.sources, f)) == 1]
+    left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]
+    return [f for f, names in left if (len(bound_names(program.sources, f)) == 1 if names is None else names & trained)]

@@ -91,6 +91,9 @@ def recognise(program: Program, reuse: Reuse) -> Finding | None:
     """
     if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE, Lifetime.SAME_PASS):
         return (_left if reuse.left_by_another_pass else _reference)(program, reuse)
+    written = program.overwrite
+    if written is not None and written.needed and written.one_of_several:
+        return None  # each entry serves one update, and learns by it: a step comes before
     return _stored(program, reuse) if reuse.lifetime is Lifetime.STORED else None
 
 
