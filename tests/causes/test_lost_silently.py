@@ -369,7 +369,7 @@ def test_blocks_that_a_checkpoint_runs_without_recording_are_told(tmp_path: Path
     told = observe(tmp_path, TOWER.format(frozen=1))
     assert told.slugs == ["checkpoint-no-grad-input"]
     assert told.lines("cause") == ["x = checkpoint(block, x, use_reentrant=True)"]
-    assert "`blocks.*` (4 parameters)" in told.said
+    assert "`blocks.1.0.*` and `blocks.2.0.*` (4 parameters)" in told.said
 
 
 @pytest.mark.slow
