@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
@@ -203,7 +204,7 @@ def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
 
 def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients | None:
     """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
-    call: above that line."""
+    call: above that line, or in a function that is called behind the backward call before it is kept again."""
     file, name = str(sign.facts["file"]), str(sign.facts["name"])
     root, source = bindings.tree(sources, file), bindings.source_of(sources, file)
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
@@ -217,12 +218,35 @@ def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients 
     if within is None or not stores or written or any(written_through(sources, file, b, n.lineno) for n, b in bound):
         return None
     keeping = bindings.function_around(root, stores[0][1].lineno)
+    behind = _called_behind(sources, sign, within, keeping)
+    around = ((use, bindings.function_around(root, use.lineno)) for use in uses if is_read(use))
     first = stores[0][1].lineno
-    above = (use for use in uses if is_read(use) and use.lineno < first)
-    reads = [use for use in above if bindings.function_around(root, use.lineno) is keeping]
+    reads = [use for use, at in around if (use.lineno < first if at is keeping else at in behind)]
     places = [bindings.frame_of(sources, file, v) for _, v in stores]
     read = [bindings.frame_of(sources, file, use) for use in reads[:1]]
     return KeptGradients(bindings.text_of(stores[0][0]), places, *read) if read else None
+
+
+def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keeping: Any) -> set[Any]:
+    """The functions of a class that run between a backward call and the next call of the one that keeps."""
+    methods = bindings.methods_of(within)
+    for frame in reversed(sign.stack):
+        calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if is_method_call(n, *methods)]
+        below = [n for n in calls if n.lineno > (frame.end_line or frame.line)]
+        if below and methods:
+            found = _reached(methods, called(min(below, key=lambda n: (n.lineno, n.col_offset))))
+            return found if keeping not in found else set()
+    return set()
+
+
+def _reached(methods: dict[str, Any], first: str) -> set[Any]:
+    """The methods that one of them calls, and those that these call; itself too."""
+    found, new = set[str](), {first}
+    while new:
+        found |= new
+        calls = (n for name in new for n in each(methods[name], ast.Call))
+        new = {called(n) for n in calls if path_of(n.func).count(".") == 1} & methods.keys() - found
+    return {methods[name] for name in found}
 
 
 def _writes(source: Source, node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.spans import conditions_on, loops_around
 from graphdoc.source.module import each, has, is_method_call
 from graphdoc.source.paths import bare_call, called, is_constant, only, pairs, path_of, targets_of
-from graphdoc.source.scopes import bound_names
+from graphdoc.source.scopes import bound_names, parameters
 
 MOST_LEVELS = 3
 """Functions that are followed to their caller."""
@@ -79,13 +79,17 @@ def _counts(sources: SourceTexts, test: Frame, step: Frame, condition: ast.expr,
     """Whether the remainder is of what each round adds to, or the step alone: anything else may not have moved yet. By
     one it is always zero."""
     names = bindings.names_in(of[0].left) if not has(of[0].left, ast.Call) else []
-    return of[1] == 1 or any(_is_counted(sources, test, step, condition, name) for name in names)
+    return of[1] == 1 or any(_is_counted(sources, test, step, condition, name, MOST_LEVELS) for name in names)
 
 
-def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str) -> bool:
+def _is_counted(sources: SourceTexts, at: Frame, step: Frame, condition: ast.expr, name: str, levels: int) -> bool:
     function, loops = bindings.function_at(sources, at), loops_around(sources, at)
     if any(name in map(path_of, targets_of(loop)) for loop in loops[:1]):
         return True
+    if function is not None and name in parameters(function):
+        call = only(bindings.calls_named(sources, function.name)) if levels else None
+        given = bindings.names_in(bindings.given_as(sources, at, call, name)) if call is not None else []
+        return call is not None and any(_is_counted(sources, call, step, condition, n, levels - 1) for n in given)
 
     def in_each_round(added: Frame) -> bool:
         around = bindings.function_at(sources, added)

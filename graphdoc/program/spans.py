@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, Package, Sign, SourceTexts, package_of
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, Sign, SourceTexts, package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, frame_of, source_at, statement_at, text_of
 from graphdoc.source.module import Function, Loop, each, is_method_call
@@ -362,7 +362,21 @@ def driver_of(evidence: Evidence) -> Frame | None:
     below = list(takewhile(lambda f: not f.user, reversed(stack)))
     if line is None or not any(evidence.package(f.file) for f in below):
         return None
-    return None if _takes_tensor(evidence.sources, evidence.extras, line) else line
+    made = _made_for(evidence.cuts, evidence.events, evidence.nodes, event)
+    handed = not made and _takes_tensor(evidence.sources, evidence.extras, line)
+    return line if not handed and all(any(is_at(f, line) for f in stack) for stack in made) else None
+
+
+def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Event | None) -> list[list[Frame]]:
+    """The stacks of what was computed for the failing call: since the last one before it, as far as that is known.
+
+    A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
+    """
+    ends = ("backward", "grad", "step")
+    before = (e.sequence for e in events if event is not None and e.index < event.index and e.kind in ends)
+    last = max(before, default=-1)
+    nodes = [n for n in graph if any(f.user for f in n.stack)]
+    return [n.stack for n in [n for n in nodes if n.sequence >= last] or nodes] + [c.stack for c in cuts if c.stack]
 
 
 def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> bool:

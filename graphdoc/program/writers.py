@@ -161,6 +161,12 @@ def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
     return isinstance(owner, ast.AugAssign) or (owner is not None and (flagged or named))
 
 
+def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
+    """Whether the statement at this place reads some ``.grad``: an update written by hand."""
+    found = _write_at(sources, frame)
+    return found is not None and any(n.attr == "grad" for n in each(found[1], ast.Attribute))
+
+
 def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list[str]:
     """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
     last, found = _last(name), dict[str, None]()

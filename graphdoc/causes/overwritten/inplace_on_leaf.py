@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from graphdoc.causes import links
@@ -9,13 +10,16 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy, edit_at, together
 from graphdoc.program import refused_writes
+from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
 from graphdoc.program.parameter_paths import within
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import loop_of, place, span, where
-from graphdoc.program.writers import Target, is_statement
+from graphdoc.program.writers import Target, is_statement, uses_gradient
 from graphdoc.remedies.in_place_write import SAME, viewed_by, without_flag
+from graphdoc.source.module import each
+from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_written_back
 
@@ -152,7 +156,7 @@ def _meant(parameters: list[Parameter], path: str) -> list[Parameter]:
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
     """Whether the statement is there for what it writes: an update or an initialisation, no part of a forward."""
     filled = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
-    if filled:
+    if uses_gradient(sources, frame) or filled:
         return True
     if (
         not target.whole
@@ -163,7 +167,17 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
     stepped = any(p.owners for p in parameters)
     trained = any(_is_held(p) or not stepped for p in _meant(parameters, target.path))
     named = frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
-    return trained or named
+    return trained or named or _is_looped(sources, frame, target.path)
+
+
+def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
+    """Whether the written name is the variable of a loop around the write, in which nothing reads it afterwards."""
+    loops = list(each(tree(sources, frame.file), ast.For))
+    around = [n for n in loops if covers(n, frame.line) and path in names_in(n.target)]
+    if not around:
+        return False
+    later = (n for n in each(max(around, key=lambda n: n.lineno), ast.Name) if n.id == path)
+    return not any(n.lineno > (frame.end_line or frame.line) for n in later)
 
 
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
