@@ -139,6 +139,8 @@ def _added(node: ast.AST, attribute: str, depth: int) -> _Levels | None:
     if isinstance(node, ast.Assign):
         levels = [level for t in node.targets if (level := _level(t, attribute))]
         return _made(node.value, levels[0], depth) if levels else []
+    if isinstance(node, ast.AugAssign) and (level := _level(node.target, attribute)) is not None:
+        return _below(node.value, level, depth)
     return []
 
 

@@ -11,13 +11,13 @@ from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale, node_wi
 from graphdoc.finding import Remedy, edit_at, together
 from graphdoc.fixes.program_slices import lift
 from graphdoc.model import Safety
-from graphdoc.program.bindings import call_at, frame_of, source_at, tree
+from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.parameter_paths import within
-from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked
+from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect
 from graphdoc.program.spans import code_at, place, user_line, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import (
@@ -254,6 +254,12 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
         note = "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
         note += "write would have changed."
         return tuple(together([edit_at("join_pieces", f) for f in places], title, "unsafe", note))
+    unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
+    if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
+        # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.
+        blocks = [edit_at("under_no_grad_update", f) for f in places if _begins(program, f)]
+        note = "What it is a view of gets these numbers, and nothing of it is recorded."
+        return tuple(together(blocks, f"put the write at {where(places[0])} under torch.no_grad()", "unsafe", note))
     auto = [edit_at("out_of_place", f) for f in places]
     clones = [edit_at("out_of_place", f, mode="clone") for f in places]
     lines = ", ".join(where(f) for f in places[:3])
@@ -276,6 +282,12 @@ def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
     source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     return base_read_after(source, owner, path) if owner is not None else ""
+
+
+def _begins(program: Program, frame: Frame) -> bool:
+    """Whether a statement is a write alone, made while no module was computing its output."""
+    alone = isinstance(statement_at(program.sources, frame), ast.Expr | ast.AugAssign)
+    return alone and not program.raised_in_forward
 
 
 def viewed_by(sources: SourceTexts, frame: Frame, path: str) -> str:

@@ -317,6 +317,7 @@ def constant_places(carries: Iterable[Carried], label: str, role: Role = "cause"
     out: list[Span] = []
     for c in by_places(carries)[:MOST_PLACES]:
         if c.ends is None:
+            out += span_of(role, c.taken.stack if c.taken is not None else [], label)
             continue
         made, used = c.ends
         out.append(span(role, used, label, moment(c.taken)))

@@ -99,13 +99,15 @@ def _number(program: Program) -> Finding | None:
 
 
 def _built(program: Program) -> Finding | None:
-    """A tensor that was made of constants: the assignment that it starts from was seen.
+    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from.
 
     None where no parameter could learn, recording was off, or a cut is known that would explain the missing graph.
     """
     trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
     if not trainable or program.cuts or not recording_was_on(program.evidence.extras):
         return None
+    if loss_made(program.evidence.extras)[0]:
+        return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
 
 

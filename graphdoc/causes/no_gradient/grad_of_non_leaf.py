@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from graphdoc.causes.base import Page
@@ -82,16 +83,17 @@ class _Result:
 
 
 def _result(program: Program, frame: Frame, name: str) -> _Result | None:
-    """By the run, or by PyTorch's own warning; None where it is a leaf, or nothing tells."""
+    """By the run, by PyTorch's own warning, or by what the source stores; None where it is a leaf, or nothing tells."""
     known = program.tensor_named(name)
     if known is not None and known.is_leaf:
         return None
     warning = warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
-    if known is None and not warning:
+    stored = _stored(program.sources, frame, name)
+    if known is None and not warning and stored is None:
         return None
     assigned = next((f for f, _ in bindings.assignments(program.sources, frame, name)), None)
-    made = (known.made if known else None) or assigned
-    return _Result(name, made, known.op if known else "", 0.93 if known else 0.8, bool(known))
+    made = (known.made if known else None) or stored or assigned
+    return _Result(name, made, known.op if known else "", 0.93 if known else 0.8 if warning else 0.6, bool(known))
 
 
 def _is_own_update(sources: SourceTexts, frame: Frame, name: str) -> bool:
@@ -125,3 +127,10 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     )
     facts = (f"it is the result of `{result.op}`, not a leaf",) if result.seen else ()
     return Finding(*Proof.NODE.at(result.strength, result.seen), title, text, spans, facts, remedies)
+
+
+def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
+    """Where a method keeps a result under this attribute: ``self.maps = self.conv(x)`` for ``net.maps``."""
+    attribute = name.rpartition(".")[2] if "." in name else ""
+    found = bindings.assignments(sources, frame, f"self.{attribute}") if attribute else []
+    return next((f for f, value in found if isinstance(value, ast.Call | ast.BinOp)), None)

@@ -14,7 +14,6 @@ from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, frames, innermost, span, where
-from graphdoc.source.paths import only
 
 PAGE = Page(
     code="GD308",
@@ -115,16 +114,30 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     return Finding(*Proof.NODE.at(0.95), title, text, spans, facts, remedies)
 
 
+def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
+    """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
+    given = bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 0, "params"))
+    inside: list[str] = []
+    for name in given:
+        for _, value in bindings.assignments(sources, frame, name)[:1] if frame else []:
+            if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+                inside += bindings.names_in(value)
+    return [*inside, *given]
+
+
 def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    known = only([t for t in program.tensors if t.requires_grad and not t.is_leaf])
+    given = _given(program.sources, frame)
+    candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
+    candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]
+    known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
     told = program.evidence.extras.get("refused")
     seen = told if isinstance(told, dict) else {}
     held = [n for n in seen.get("names") or [] if isinstance(n, str)]
-    if seen:
-        known = program.tensor_named(held[0]) if held else None
+    if seen and known and known.path not in held:
+        known = program.tensor_named(held[0]) if held else None  # the one that was refused is another
     made = innermost(frames(seen.get("made"))) or (known.made if known else None)
-    name = known.path if known else (held[0] if held else "")
+    name = known.path if known else (held[0] if held else "" if seen else given[0] if given else "")
     assigned = bindings.assignments(program.sources, frame, name) if frame and name else []
     whole = assigned[0][0] if assigned else made
     what, at = _which(program.sources, frame, seen, name)

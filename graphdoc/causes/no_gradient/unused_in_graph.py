@@ -121,16 +121,20 @@ def _tell(
     why: str,
     remedies: tuple[Remedy, ...],
 ) -> Finding:
-    """The call that asks, and what the output depends on instead."""
-    frame, reaches = program.raised_at, program.evidence.reaches
+    """The call that asks, where the input is made, and what the output depends on instead."""
+    frame, known, reaches = program.raised_at, program.tensor_named(name), program.evidence.reaches
     label = f"{_quoted(name)} is not in the graph of the output"
     here = (span("cause", frame, label),) if frame else program.raised_span("noticed here")
+    made: tuple[Span, ...] = ()
+    if known and known.made:
+        made = (span("created", known.made, f"{_quoted(name)} is made here"),)
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
     title = f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for"
     text = f"No path leads from the output back to {_quoted(name)}. {why}"
-    return Finding(*program.weight(0.85, Proof.RAISED.where(proven)), title, text, (*marks, *here), facts, remedies)
+    spans = (*marks, *made, *here)
+    return Finding(*program.weight(0.85, Proof.RAISED.where(proven)), title, text, spans, facts, remedies)
 
 
 def _finding(

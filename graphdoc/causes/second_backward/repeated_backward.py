@@ -149,7 +149,10 @@ def _because(reuse: Reuse) -> str:
 
 
 def _title(program: Program, reuse: Reuse) -> str:
-    """The result by the expression that is differentiated."""
+    """The result by the expression that is differentiated, or by its name where the second call scales it."""
+    name = names_of(reuse.earlier_roots, 1) if reuse.only_scaled else ""
+    if name:
+        return f"{name} is differentiated twice, and the first call frees its graph"
     what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
     if not what or "\n" in what or len(what) > 60:
         return PAGE.title
