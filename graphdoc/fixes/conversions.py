@@ -41,11 +41,10 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
 
     A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``,
     ``torch.tensor([x.item() for x in xs])`` → ``torch.stack([x for x in xs])``, also where the list has a name in
-    between), and what NumPy computes between the
-    two is computed in torch. A function that takes numbers alone gets numbers, and its result is
-    scaled: ``torch.linspace(a.item(), b.item(), n)`` → ``a + (b - a) * torch.linspace(0, 1, n)``. A statement
-    ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
-    has that read, retains it. A statement that would bind a name to itself goes.
+    between), and what NumPy computes between the two is computed in torch. A function that takes numbers alone gets
+    numbers, and its result is scaled: ``torch.linspace(a.item(), b.item(), n)`` → ``a + (b - a) * torch.linspace(0, 1,
+    n)``. A statement ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for
+    its gradient, and has that read, retains it. A statement that would bind a name to itself goes.
 
     Args:
         place: the call, the attribute access, or the statement.

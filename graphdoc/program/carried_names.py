@@ -455,8 +455,8 @@ def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list
 
 
 def _holds_one(value: ast.expr, paths: list[str]) -> bool:
-    each = sides(value)
-    return not any(is_constant(s, None) for s in each) and any(ast.unparse(s) in paths for s in each)
+    either = sides(value)
+    return not any(is_constant(s, None) for s in either) and any(ast.unparse(s) in paths for s in either)
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:

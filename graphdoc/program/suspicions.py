@@ -116,14 +116,12 @@ def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
     """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
     frame = innermost_user(sign.stack)
+    if frame is None:
+        return False
     scope, every = bindings.scope_at(sources, frame), each(bindings.tree_at(sources, frame), ast.expr, ast.stmt)
-    begun = [n for n in every if frame is not None and (n.lineno, n.col_offset + 1) == (frame.line, frame.column)]
+    begun = [n for n in every if (n.lineno, n.col_offset + 1) == (frame.line, frame.column)]
     # `1 + a - b` begins where `1 + a` does.
-    exact = [
-        n
-        for n in begun
-        if frame is not None and (n.end_lineno, n.end_col_offset) == (frame.end_line, frame.end_column - 1)
-    ]
+    exact = [n for n in begun if (n.end_lineno, n.end_col_offset) == (frame.end_line, frame.end_column - 1)]
     for node in exact or begun:
         if isinstance(node, ast.BinOp | ast.AugAssign):
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]

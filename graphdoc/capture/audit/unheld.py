@@ -270,7 +270,7 @@ class Unheld(Watch):
             modules = [m for _, m in modules_at_hand(self._audit.torch.nn.Module, self._audit.running())]
             own = (p for m in modules for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
             frozen = [p for p in own if not p.requires_grad]
-            self._audit.journal.living.note(frozen)
+            self._journal.living.note(frozen)
             self._frozen.update(map(id, frozen))
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
@@ -346,14 +346,13 @@ class Unheld(Watch):
         running = audit.running()
         held, owners = alive(audit.torch)
         known = {i: c for i, c in self._candidates.items() if i not in held}
-        mine = self._standing(known)
+        mine, live = self._standing(known), self._journal.live()
         self._judge_plain(held)
         if not mine:
-            self._tell_fresh(audit.journal.live(), self._standing(known, bounded=True), owners, bounded=True)
+            self._tell_fresh(live, self._standing(known, bounded=True), owners, bounded=True)
         if not mine or self._found:
             return
         loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
-        live = audit.journal.live()
         parted = {i: p for i, p in loose.items() if i not in owners}
         kept = converted(audit.torch, parted, held) if parted and live else None
         if kept is not None:
