@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required, statement
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
@@ -26,6 +26,7 @@ from graphdoc.source.paths import (
     is_read,
     key,
     last_word,
+    only,
     path_of,
     plain_names,
     sole_target,
@@ -399,6 +400,27 @@ def _criterion(sources: Sources, node: ast.Call) -> tuple[Source, ast.Call] | No
     one = made[0][1] if len(made) == 1 else None
     known = isinstance(one, ast.Call) and last_word(one.func) in _CRITERIA and not one.args
     return (made[0][0], one) if known and isinstance(one, ast.Call) else None
+
+
+@kind("select_known", statement)
+def select_known(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
+    """Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
+
+    Args:
+        side: which side of the difference or product has nan: 0 or 1.
+    """
+    side = args.get("side")
+    for node in each(owner, ast.Call):
+        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or not is_method_call(node):
+            continue
+        for part in each(only(node.args), ast.BinOp):
+            match part:
+                case ast.BinOp(left=ast.Name(), op=ast.Sub() | ast.Mult(), right=ast.Name()) if side in (0, 1):
+                    pair = (part.left, part.right)
+                    known = f"[~{ast.unparse(node.func.value)}.isnan({key(pair[side])})]"
+                    edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
+                    return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
+    raise CannotFix("which elements are to take part cannot be read off the expression")
 
 
 @kind("finite_fill")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
+from graphdoc.finding import remedy_at
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.proof import Proof
@@ -54,6 +55,8 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
         more = (span("created", loaded, "comes in here") if known else span("consumed", used, ""),)
+    title = "select what is known before computing with it"
+    note = "Elements that are nan in the data take no part, neither in the loss nor in its gradient."
     return Words(
         f"{name} holds {kind}, which no operation of PyTorch has made",
         label if at is not None else "first used here",
@@ -61,6 +64,7 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
         "something else than PyTorch has written them since it was made."
         if written
         else "the data came in with these values.",
+        remedy_at(used if known else None, "select_known", title, "unsafe", note, side=birth.facts.get("met_side")),
         confidence="likely" if written else None,
         at=at,
         more=more,
