@@ -699,10 +699,10 @@ CASES += [
 
 
 OF_VALUES = {
-    *("bound_name", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some"),
+    *("bound_name", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
     *("spread_diagonal", "where_twice"),
 }
-"""They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""
+"""They end a nan, which nothing can be trained with: tests/causes/test_examples.py runs what they make of each program."""
 
 
 @pytest.mark.breadth(12)
