@@ -702,7 +702,7 @@ OF_VALUES = {
     *("bound_name", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
     *("spread_diagonal", "where_twice"),
 }
-"""They end a nan, which nothing can be trained with: tests/causes/test_examples.py runs what they make of each program."""
+"""They end a nan, which nothing can be trained with: tests/golden/test_reports.py runs what they make of a program."""
 
 
 @pytest.mark.breadth(12)
